@@ -378,6 +378,33 @@ def test_guards_of_one_element_are_found_by_texts_numbers_names_and_positions() 
         assert index.match(Event.from_xml(text)) == expected
 
 
+def test_attributes_and_texts_of_equal_words_are_kept_apart() -> None:
+    paths = ["//b[@k='v']", "//b[@v='w']", "//b[text()='v']", "//b[text()='w']", "//b[text()='k']"]
+    index, filters = FilterIndex(), {path: Filter.xpath(path) for path in paths}
+    for path, filter in filters.items():
+        index.add(path, filter)
+    for text in (
+        "<a><b k='v'>w</b></a>",
+        "<a><b>k<c/>v<c/>w</b></a>",
+        "<a><b k='v' v='w'/></a>",
+        "<a><b k='v'>v<c/>w</b></a>",
+        "<a><b k='v' v='w'>k</b></a>",
+        "<a><b k='v'>v<c/>w<c/>k</b></a>",
+    ):
+        event = Event.from_xml(text)
+        assert index.match(event) == looped(filters, event), text
+
+
+def test_long_texts_that_guards_ask_for_do_not_fill_the_memory() -> None:
+    index = FilterIndex()
+    index.add("b", Filter.xpath("/a/b[text()='x']"))
+    with limited({(automaton, "MOST_HELD"): 20_000}):
+        for number in range(50):
+            assert index.match(Event.from_xml(f"<a><b>{str(number) * 20_000}</b></a>")) == set()
+            assert len(remembered_joints(index)) < 5
+            assert sum(len(joint.passed) for joint in remembered_joints(index)) <= 8
+
+
 def test_content_that_nests_is_looked_into_wherever_plans_ask_for_it() -> None:
     index, filters = FilterIndex(), {}
     for number in range(40):

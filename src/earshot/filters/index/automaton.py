@@ -36,7 +36,7 @@ from earshot.filters.index.path_moves import (
     wildcard_of,
 )
 from earshot.filters.index.prefix_tree import NO_NODES, Nodes, PrefixTree, sorted_nodes
-from earshot.filters.index.states import Asked, PathJoint, PathState, properties_of
+from earshot.filters.index.states import Asked, MoreAsked, PathJoint, PathState, properties_of
 
 _DOCUMENT = sorted_nodes([0])
 "The tree's first node."
@@ -225,8 +225,9 @@ class PathAutomaton:
                 below = following.get(child.name) or self._joint_below(joint, child.name)
                 if below.guards and ((attributes := child.attributes) or below.asks_more):
                     asked: Asked = (*attributes, *attributes.values())
-                    more = below.more_asked(child, place, positions) if below.asks_more else ()
-                    below = below.passed.get(asked + more) or self._joint_behind(below, attributes, asked, more)
+                    if below.asks_more:
+                        asked = (*asked, below.more_asked(child, place, positions))
+                    below = below.passed.get(asked) or self._joint_behind(below, attributes, asked)
                 if below.has_results:
                     found.add(below)
                 inner = child.children
@@ -241,16 +242,16 @@ class PathAutomaton:
         label = self._known_label(label)
         known = joint.next.get(label)
         if known is None:
-            self._held += _STATE_COST
             state = self._follow(joint.state, label)
             known = joint.next[label] = joint.below(label, state, state.has_results(self._tree))
+            self._held += _STATE_COST + known.held
         return known
 
-    def _joint_behind(self, joint: PathJoint, attributes: Mapping[str, str], asked: Asked, more: Asked) -> PathJoint:
+    def _joint_behind(self, joint: PathJoint, attributes: Mapping[str, str], asked: Asked) -> PathJoint:
         """The joint, with the nodes behind the guards that hold for what they ask of an element."""
-        self._held += _STATE_COST + sum(map(len, asked)) // 8
-        properties = properties_of(attributes, more) if more else attributes.items()
-        found = joint.passed[asked + more] = joint.with_admitted(properties)
+        more: MoreAsked = asked[-1] if joint.asks_more else ()
+        found = joint.passed[asked] = joint.with_admitted(properties_of(attributes, more))
+        self._held += _STATE_COST + found.held + sum(map(len, (*asked, *more))) // 8
         return found
 
     def _known_label(self, label: Label) -> Label:

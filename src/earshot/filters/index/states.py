@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from earshot.events import Element
 from earshot.filters.index.guarded_paths import GuardedNode, GuardIndex, Moves, SiblingPositions
@@ -195,20 +196,29 @@ class PathJoint:
             found = self.behind[admitted] = PathJoint(self.state, self.has_results, nodes, self._waiting)
         return found
 
-    def more_asked(self, element: Element, place: int, positions: SiblingPositions) -> Asked:
+    @property
+    def held(self) -> int:
+        """About how many entries of memory it holds beside those of every joint."""
+        return 2 * len(self.nodes) + 16 * len(self._waiting)
+
+    def more_asked(self, element: Element, place: int, positions: SiblingPositions) -> MoreAsked:
         """What guards ask, beside attributes, of an element with this place among its parent's children."""
-        found: Asked = ()
+        found: MoreAsked = ()
         if self.asks_text:
             found = tuple([part for part in element.children if isinstance(part, str) and part])
         return (*found, positions.at(place)) if self.asks_position else found
 
 
-Asked = tuple[str | tuple[int, int], ...]
-"All that guards may ask of an element: names and values of attributes, texts, and positions."
+MoreAsked = tuple[str | tuple[int, int], ...]
+"What guards ask beside attributes: texts, and positions."
+Asked = tuple[Any, ...]
+"All that guards may ask of an element: names and values of attributes, then MoreAsked where they ask more."
 
 
-def properties_of(attributes: Mapping[str, str], more: Asked) -> list[Property]:
-    """The properties of an element with these attributes, where guards ask for more."""
+def properties_of(attributes: Mapping[str, str], more: MoreAsked) -> Collection[Property]:
+    """The properties of an element with these attributes, and with what guards ask beside."""
+    if not more:
+        return attributes.items()
     found: list[Property] = list(attributes.items())
     for one in more:
         if isinstance(one, str):
