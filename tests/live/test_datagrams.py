@@ -150,6 +150,15 @@ def test_a_sender_beyond_its_share_loses_its_own_oldest_packet() -> None:
     assert sorted((sender, number) for sender, _, number in desk.held._partials) == [("a", 2), ("a", 3), ("b", 1)]
 
 
+def test_a_whole_packet_leaves_the_bytes_of_its_senders_other_packets_counted() -> None:
+    desk = Desk()
+    assert (desk.held.sender_bytes, desk.held.total_bytes) == (2 * MAX_PACKET_BYTES, 16 * MAX_PACKET_BYTES)
+    desk.add(1, 0, 2, b"ab")
+    desk.add(2, 0, 2, b"xyz")
+    desk.add(1, 1, 2, b"cd")
+    assert (dict(desk.held._held), desk.held.held_bytes) == ({"a": 3}, 3)
+
+
 def test_beyond_the_bounds_of_all_the_sender_that_holds_most_loses() -> None:
     desk = Desk(total_bytes=10)
     desk.add(1, 0, 2, bytes(4), sender="b")

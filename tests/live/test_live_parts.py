@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from earshot.live import signatures, sockets
 from earshot.live.location import Fixed
 from earshot.live.peers import Peer, Peers
 from earshot.live.signatures import _remember, parse_until
-from earshot.live.sockets import GROUPS_A_SOCKET, MulticastSockets, group_address, parse_address
+from earshot.live.sockets import GROUPS_A_SOCKET, SEND_BUFFER_BYTES, MulticastSockets, group_address, parse_address
 from earshot.live.spool import close_abandoned, read_records
 from earshot.live.transport import Transport
 
@@ -163,3 +164,77 @@ def test_an_address_has_a_port_from_0_to_65535_and_a_group_an_address_of_24_bits
     assert (group_address(0), group_address(0x010203), group_address(0xFFFFFF)) == (
         "239.0.0.0", "239.1.2.3", "239.255.255.255",
     )  # fmt: skip
+
+
+# Sockets of this machine.
+
+
+def test_the_own_socket_has_its_buffers_travels_one_hop_and_reaches_this_machine() -> None:
+    with sockets.open_own("127.0.0.1", 0, "lo") as own:
+        assert not own.getblocking()
+        for option, asked in ((socket.SO_RCVBUF, sockets.RECEIVE_BUFFER_BYTES), (socket.SO_SNDBUF, SEND_BUFFER_BYTES)):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
+                plain.setsockopt(socket.SOL_SOCKET, option, asked)
+                assert own.getsockopt(socket.SOL_SOCKET, option) == plain.getsockopt(socket.SOL_SOCKET, option)
+        for option, value in ((socket.IP_MULTICAST_TTL, 1), (socket.IP_MULTICAST_LOOP, 1)):
+            assert own.getsockopt(socket.IPPROTO_IP, option) == value
+        assert own.getsockname()[0] == "127.0.0.1"
+        with pytest.raises(NetworkUnavailable, match=r"cannot listen on 127.0.0.1:\d+: Address already in use"):
+            sockets.open_own("127.0.0.1", own.getsockname()[1])
+
+
+def test_an_interface_has_an_address_and_a_largest_packet_and_one_that_is_not_there_is_named() -> None:
+    assert sockets.address_of("lo") == "127.0.0.1"
+    assert sockets.mtu_of("lo") == int(Path("/sys/class/net/lo/mtu").read_text())
+    with pytest.raises(NetworkUnavailable, match=r"the interface 'no-such0' has no IPv4 address .*; there are: .*lo"):
+        sockets.mtu_of("no-such0")
+    assert sockets.address_towards(("127.0.0.1", 9)) == "127.0.0.1"
+
+
+def received(one: socket.socket) -> list[bytes]:
+    found = []
+    one.settimeout(0.2)
+    with suppress(TimeoutError):
+        while len(found) < 2:
+            found.append(one.recv(99))
+    return found
+
+
+def test_the_kernel_discards_what_a_host_sent_itself_and_nothing_else() -> None:
+    def open_at(host: str) -> socket.socket:
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        opened.bind((host, 0))
+        return opened
+
+    with open_at("127.0.0.1") as receiver, open_at("127.0.0.1") as own, open_at("127.0.0.1") as other:
+        sockets.ignore_sender(receiver, own.getsockname())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as namesake:
+            namesake.bind(("127.0.0.2", own.getsockname()[1]))
+            for sender, word in ((own, b"own"), (namesake, b"same port"), (other, b"other")):
+                sender.sendto(word, receiver.getsockname())
+        assert received(receiver) == [b"same port", b"other"]
+
+
+def test_a_group_is_received_until_it_is_left() -> None:
+    with sockets.open_own("127.0.0.1", 0, "lo") as sender, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        found = MulticastSockets(port, "lo", ("127.0.0.1", 1))
+        receiver = found.join("239.255.70.1")
+        assert receiver is not None
+        assert found.sockets == [receiver]
+        assert not receiver.getblocking()
+        assert receiver.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 1
+        assert receiver.getsockopt(socket.IPPROTO_IP, sockets._IP_MULTICAST_ALL) == 0
+        with sockets.open_own("127.0.0.1", 0) as own:
+            buffers = (one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for one in (receiver, own))
+            assert len(set(buffers)) == 1
+        sender.sendto(b"to a group that was joined", ("239.255.70.1", port))
+        found.join("239.255.70.2")
+        found.leave("239.255.70.1")
+        sender.sendto(b"left", ("239.255.70.1", port))
+        sender.sendto(b"the second", ("239.255.70.2", port))
+        assert received(receiver) == [b"to a group that was joined", b"the second"]
+        found.close()
+        assert receiver.fileno() == -1

@@ -266,3 +266,31 @@ def test_between_two_fixes_a_node_is_on_the_line_between_them() -> None:
 def test_planes_are_named_by_the_nearest_whole_degrees() -> None:
     assert plane_near(53.4, -2.6) == LocalPlane(53.0, -3.0)
     assert (plane_name(LocalPlane(53.0, -3.0)), plane_name(None)) == ("53.0,-3.0", "")
+
+
+def test_a_full_table_forgets_the_one_that_makes_room_by_name_and_by_address() -> None:
+    peers = Asked(limit=1)
+    old = peers.proves("a", ELSEWHERE, 1.0)
+    peers.proves("b", HOME, 7.0)
+    assert (old.proven, len(peers), peers.at(ELSEWHERE)) == (False, 1, None)
+
+
+def test_only_the_same_life_of_a_host_keeps_its_window_when_it_moves() -> None:
+    for life, keeps in ((1, True), (2, False)):
+        peers = Asked()
+        known = peers.proves("a", HOME, 1.0)
+        moved = peers.hear("a", ELSEWHERE, 7.0, life=life)
+        moved.window = type(known.window)()
+        peers.echo(peers.sent[-1][1].cookie, ELSEWHERE, 7.0)
+        assert (moved.window is known.window) is keeps
+
+
+def test_so_many_names_are_contested_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers_module, "CONTESTS", 1)
+    peers = Asked()
+    for number, name in enumerate("ab"):
+        peers.proves(name, ("10.0.0.1", number), 1.0)
+        with pytest.raises(Refused):
+            peers.hear(name, ("10.0.0.2", number), 2.0, life=2)
+        peers.echo(peers.sent[-1][1].cookie, ("10.0.0.2", number), 2.0)
+    assert list(peers._contests) == ["a"]

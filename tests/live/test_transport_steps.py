@@ -110,11 +110,13 @@ class Host:
         self.lost: list[tuple[Packet, str]] = []
         self.drops: list[DropReason] = []
         self.at: Position | None = None
+        self.counted: list[tuple[Any, ...]] = []
 
     def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
         self.packets.append(decode(data))
 
-    def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None: ...
+    def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None:
+        self.counted.append((list(packets), list(datas), peer, frame.sequence))
 
     def unreachable(self, packet: Packet, peer: str) -> None:
         self.lost.append((packet, peer))
@@ -206,6 +208,10 @@ def test_the_first_packet_of_a_turn_goes_at_once_and_the_others_share_a_datagram
     )
     desk.run_soon()
     assert desk.loop.soon == []
+    assert desk.host.counted == [
+        ([flood("a")], [encode(flood("a"))], "you", 1),
+        ([flood("b"), flood("c")], [encode(flood("b")), encode(flood("c"))], "you", 2),
+    ]
 
 
 @in_a_loop
@@ -254,6 +260,7 @@ def test_a_packet_larger_than_the_room_goes_in_fragments_after_those_that_wait()
         (2, 0, 3), (2, 1, 3), (2, 2, 3),
     ]  # fmt: skip
     assert b"".join(one.fragment.piece for one in pieces if one.fragment) == data
+    assert desk.host.counted[1:] == [([large], [data], "you", 2)], "once, with its first fragment"
 
 
 @in_a_loop
@@ -479,6 +486,33 @@ def test_a_goodbye_ends_a_peer() -> None:
     desk = Desk()
     desk.bytes(desk.transport._seal.close(datagrams.encode(Goodbye(digest_of("you", 3)))))
     assert desk.transport.peers.get("you", desk.ticks) is None
+
+
+@in_a_loop
+def test_a_newcomer_has_credit_for_what_it_sent_less_its_challenge() -> None:
+    desk = Desk()
+    desk.receive(flood("a", 300), sender="new", address=ELSEWHERE)
+    ((challenge, _),) = desk.socket.sent
+    newcomer = desk.transport.peers.get("new", desk.ticks)
+    assert newcomer is not None
+    assert 300 < newcomer.credit_bytes + len(challenge) < 450
+    desk.receive(flood("a", 300))
+    assert desk.you.credit_bytes == 0, "a proven peer needs none"
+
+
+@in_a_loop
+def test_the_known_host_of_a_contested_name_is_asked_until_the_contest_is_over() -> None:
+    desk = Desk()
+    desk.refused(address=ELSEWHERE)
+    cookie = next(iter(desk.transport.peers._challenged))
+    desk.bytes(desk.transport._seal.close(datagrams.encode(Echo(cookie, digest_of("you", 3)))), ELSEWHERE)
+    assert desk.loop.later == [(0.1, desk.transport._settle)]
+    desk.ticks += 0.6
+    desk.transport._settle()
+    proven = desk.transport.peers.get("you", desk.ticks)
+    assert proven is not None
+    assert proven.address == ELSEWHERE
+    assert desk.loop.later[1:] == [(0.02, desk.transport._greet)]
 
 
 @in_a_loop

@@ -124,11 +124,19 @@ def test_an_impossible_trajectory_is_refused(knots: list[tuple[float, float, flo
 def test_a_recorded_node_is_known_from_its_first_to_its_last_sample() -> None:
     recorded = Trajectory.through("a", [(10, 0, 0), (20, 100, 0), (20, 100, 50), (30, 100, 60)])
     assert recorded.recorded_at(9.9) is None
+    assert recorded.recorded_at(10.0) == (Position(0.0, 0.0), Velocity(10.0, 0.0))
     assert recorded.recorded_at(15.0) == (Position(50.0, 0.0), Velocity(10.0, 0.0))
     assert recorded.recorded_at(20.0) == (Position(100.0, 50.0), Velocity(0.0, 1.0))
     assert recorded.recorded_at(30.0) == (Position(100.0, 60.0), Velocity(0.0, 1.0)), "that of the last leg"
     assert recorded.recorded_at(30.1) is None
     assert Trajectory.standing("b", 1, 2).recorded_at(0.0) == (Position(1.0, 2.0), STILL)
+
+
+def test_of_two_last_samples_at_one_time_the_later_one_counts_and_the_node_stands() -> None:
+    recorded = Trajectory.through("a", [(10, 0, 0), (20, 100, 0), (20, 130, 40)])
+    assert recorded.recorded_at(20.0) == (Position(130.0, 40.0), STILL)
+    assert recorded.recorded_at(19.0) == (Position(90.0, 0.0), Velocity(10.0, 0.0))
+    assert recorded.recorded_at(20.1) is None
 
 
 @given(trajectory_lists(), st.floats(-20, 100), st.floats(0.01, 100))

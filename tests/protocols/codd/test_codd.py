@@ -22,6 +22,7 @@ from earshot.protocols.codd.packets import (
     Document,
     GetOverhead,
     GetSeedSet,
+    Granted,
     KeepAlive,
     Leave,
     Move,
@@ -518,3 +519,15 @@ def test_a_descendant_and_a_guest_are_not_offered_as_parents():
     tree.parent, tree.ancestors = "p", ("source-0", "p")
     ((_, found),) = sent(node.hear(asked, "p", 3.0), Overhead)
     assert (found.spare, found.children) == (False, ())
+
+
+def test_a_source_grants_the_next_move_when_the_node_that_moves_says_that_it_has():
+    source = CoddTable().machines["source-0"]
+    (tree,) = source.trees
+    for name, overhead in (("p", 0.5), ("q", 0.4)):
+        source.hear(Reorganize(tree, overhead), name, 1.0)
+    assert sent(source.wake(("gather", tree), 2.0)) == [("p", Granted(tree))]
+    assert sent(source.hear(Moved(tree, True), "q", 3.0)) == []
+    assert sent(source.hear(Moved(tree, True), "p", 3.0)) == [("q", Granted(tree))]
+    assert sent(source.wake(("grant", tree), 9.0)) == []
+    assert source.trees[tree].move_requests.moving == "", "q fell silent"

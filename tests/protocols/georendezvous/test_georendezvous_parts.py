@@ -317,9 +317,8 @@ def test_records_go_out_a_few_at_a_time_and_only_after_the_node_has_listened() -
 
 
 def test_a_renewal_goes_to_far_points_less_often() -> None:
-    far = replace(WIDE, rendezvous=2, burst_packets=0, renew_cells=4, origin_x_m=500.0, origin_y_m=0.0, width_m=1.0,
-                  height_m=1.0)  # fmt: skip
-    machine, _ = node(far, ("east", (-4, 0)))  # the points lie some 450 m away: each second renewal
+    far = replace(WIDE, rendezvous=3, burst_packets=0, renew_cells=4, origin_x_m=900.0, width_m=1.0, height_m=1.0)
+    machine, _ = node(far, ("west", (-8, 0)))  # the points lie some 850 m away: each third renewal
 
     def renewed(now: float) -> list[tuple[str, int, float]]:
         sent = [effect.packet for effect in machine.wake("renew", now) if isinstance(effect, Send)]
@@ -328,15 +327,32 @@ def test_a_renewal_goes_to_far_points_less_often() -> None:
     machine.announce(Announcement(EventType("cars")), 2.0)
     machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
     nearest = machine.subscribed["cars"].points[0]
-    lifespan_s = 2 * far.record_lifespan_s
+    lifespan_s = 3 * far.record_lifespan_s
     for number in (1, 2, 3):
-        turn = number % 2
-        expected = [("Advertise", turn, lifespan_s)]
-        expected += [("Subscribe", nearest, lifespan_s)] if nearest == turn else []
+        index = -number % 3
+        expected = [("Advertise", index, lifespan_s)]
+        expected += [("Subscribe", nearest, lifespan_s)] if nearest == index else []
         assert renewed(20.0 * number) == expected
-    assert machine.renewals("cars", 0, 0.0) == 2
+    assert machine.renewals("cars", 0, 0.0) == 3
     machine.location.at = Position(-9e4, 0.0)
     assert machine.renewals("cars", 0, 0.0) == MOST_RENEWALS
+
+
+def test_a_cell_that_has_got_an_event_and_asks_again_does_not_get_it_twice() -> None:
+    machine, _ = node(replace(WIDE, rendezvous=2, asked_first=False, burst_packets=0), ("east", (1, 1)))
+    machine.announce(Announcement(EventType("cars")), 2.0)
+    request = Request(Heading((0, 0), "me"), 4, "cars", 1, (7, 7), 100.0)
+    machine.hear(request, "east", 2.5)
+    assert Send("east", Notify(Heading((7, 7)), 1, NEWS, "me", 1, (7, 7))) in machine.publish(NEWS, 3.0)
+    assert machine.hear(request, "east", 4.0) == []
+
+
+def test_a_subscriber_near_its_point_reports_each_cell_that_it_enters() -> None:
+    machine, place = node(replace(WIDE, burst_packets=0), ("east", (1, 1)))
+    machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
+    place.at = Position(150.0, 50.0)
+    sent = [one.packet for one in machine.wake("listened", 3.0) if isinstance(one, Send)]
+    assert [(type(packet).__name__, packet.cell) for packet in sent] == [("Subscribe", (1, 0))]
 
 
 def test_an_advertisement_says_that_its_cell_has_asked_only_while_that_holds_until_the_next_renewal() -> None:
@@ -433,3 +449,21 @@ def test_the_doubts_about_cells_name_both_sides_and_what_they_hold() -> None:
     assert doubts(network_nodes=100, cell_side_m=100.0) == (), "one node a cell is enough"
     assert "cells of 100 m hold 1.0 nodes on average" in doubts(network_nodes=99, cell_side_m=100.0)[0]
     assert doubts(links="own") == doubts(cell_side_m=100.0) == ()
+
+
+def test_points_lie_in_the_rectangle_north_east_of_the_origin() -> None:
+    settings = GeoRendezvousSettings(origin_x_m=5000.0, origin_y_m=-300.0, width_m=10.0, height_m=20.0)
+    for at in settings.points("cars"):
+        assert 5000.0 <= at.x_m <= 5010.0
+        assert -300.0 <= at.y_m <= -280.0
+    assert settings.grid.origin == Position(5000.0, -300.0)
+
+
+def test_a_network_of_unknown_density_keeps_the_papers_side() -> None:
+    assert CellSettings(range_m=100.0).density_per_m2 == 0.0
+    assert CellSettings(range_m=100.0).side_m == CellSettings(range_m=100.0, links="own").side_m
+
+
+def test_the_reason_for_a_cells_side_is_how_many_nodes_it_holds() -> None:
+    (_, side) = GeoRendezvous.tuning(replace(AROUND, mean_neighbours=20.0))
+    assert side.reason == "a cell holds 2.0 nodes"

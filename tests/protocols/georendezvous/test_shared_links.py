@@ -78,8 +78,7 @@ def test_a_packet_goes_to_its_node_as_soon_as_that_is_heard() -> None:
     routing = links()
     routing.on_beacon(LinkBeacon((1, 1), False, 0), "wanted", 0.0)
     found = routing.route(RoutedPacket(Heading((9, 9), "wanted"), 0), 1.0)
-    assert isinstance(found, Send)
-    assert found.peer == "wanted"
+    assert found == Send("wanted", RoutedPacket(Heading((9, 9), "wanted"), 1))
 
 
 def test_a_cell_next_to_an_empty_target_is_its_home_without_a_walk() -> None:
@@ -255,6 +254,26 @@ def test_a_walk_begins_at_a_local_minimum_and_goes_on_around_the_face() -> None:
     found = routing.route(RoutedPacket(Heading((9, 0), walk=last), 5), 5.0)
     assert isinstance(found, Send)
     assert found.packet.heading.walk.steps == SETTINGS.walk_limit
+
+
+def test_a_walk_turns_counter_clockwise_from_where_it_came() -> None:
+    """From the north the first edge counter-clockwise is the one to the west, from the south the one to the east."""
+    for at, peer, direction in (((0, 1), "west", 4), ((0, -1), "east", 0)):
+        routing = at_home(("west", (-1, 0), 0), ("east", (1, 0), 0))
+        walk = Walk((2, 2), 4, at=at, before=(1, 1), steps=2, mark=((2, 2), 4))
+        onward = Walk((2, 2), 4, at=(0, 0), before=at, steps=3, mark=((0, 0), direction))
+        assert routing.route(RoutedPacket(Heading((2, 5), walk=walk), 5), 5.0) == Send(
+            peer, RoutedPacket(Heading((2, 5), "", onward), 6)
+        )
+
+
+def test_a_walk_goes_greedily_again_only_where_it_comes_closer_than_it_began() -> None:
+    walk = Walk((2, 0), 4, at=(0, 1), before=(1, 1), steps=3, mark=((2, 0), 4))
+    for cell, greedy in (((1, 0), False), ((2, 0), False), ((3, 0), True)):
+        routing = at_home(("behind", (-1, 0), 0), ("ahead", cell, 0))
+        found = routing.route(RoutedPacket(Heading((9, 0), walk=walk), 5), 5.0)
+        assert isinstance(found, Send)
+        assert (found.peer == "ahead" and found.packet.heading.walk is None) is greedy
 
 
 def test_a_walk_from_a_cell_that_is_not_beside_this_one_begins_again() -> None:

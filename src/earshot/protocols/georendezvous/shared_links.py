@@ -144,7 +144,9 @@ class SharedLinks(CellHashRouting):
         """At a local minimum, or on a walk: the next step around the face, over another member if need be."""
         heading, bits = packet.heading, self.shared_neighbourhood()
         if cells.adjacent(self.cell, heading.target):
-            return self._arrived(packet)  # `cells_around` asks the other cells around the target
+            # `cells_around` asks the other cells around the target; a node that is not heard here is not found by
+            # walking around its cell.
+            return self._arrived(packet)
         came_from = None if walk is None else cells.direction_to(self.cell, walk.at)
         perimeter = None
         if walk is not None and came_from is not None:
@@ -176,11 +178,6 @@ class SharedLinks(CellHashRouting):
             return self._arrived(packet)
         returning = msgspec.structs.replace(packet, heading=Heading(walk.entry))
         return self._next_hop(returning, None, now)
-
-    def _need_not_walk(self, heading: Heading, now: float) -> bool:
-        """A node that its own cell does not hear is not found by walking around it."""
-        unheard = bool(heading.node) and cells.adjacent(self.cell, heading.target)
-        return unheard or super()._need_not_walk(heading, now)
 
     def _arrived(self, packet: RoutedPacket) -> Send | Drop | RoutedPacket:
         """A packet for a node that nobody here hears asks one other member of the cell, then is lost."""
