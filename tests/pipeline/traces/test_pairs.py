@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meetings import contacts_by_brute_force
+from scipy.spatial import cKDTree
 
 from earshot import pairs as pairs_module
 from earshot.pipeline.traces import contacts
@@ -41,6 +42,26 @@ def test_every_pair_of_a_slice_within_range_is_found_once(rows: list[tuple[int, 
         if slices[i] == slices[j] and (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2 <= range_m * range_m
     ]
     assert pairs(slices, x, y, range_m) == near
+
+
+on_borders = st.lists(st.tuples(st.integers(0, 2), st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=80)
+
+
+@given(rows=on_borders, range_m=st.sampled_from([0.5, 2.0, 64.0]), offset=st.sampled_from([0.0, 0.25, 4096.0]))
+@settings(max_examples=sized(200, 4000))
+def test_points_on_the_borders_of_cells_have_the_pairs_of_a_tree(
+    rows: list[tuple[int, int, int]], range_m: float, offset: float
+) -> None:
+    """Points are half a range apart: every second one is on a border, and many pairs are exactly at the range."""
+    rows.sort()
+    slices = np.array([row[0] for row in rows], dtype=np.int64)
+    x, y = (np.array([row[i] for row in rows]) * range_m / 2 + offset for i in (1, 2))
+    near = []
+    for moment in np.unique(slices):
+        here = np.flatnonzero(slices == moment)
+        tree = cKDTree(np.column_stack((x[here], y[here])))
+        near += [(int(here[i]), int(here[j])) for i, j in tree.query_pairs(range_m)]
+    assert pairs(slices, x, y, range_m) == sorted(near)
 
 
 def test_a_chunk_never_parts_a_slice_and_candidates_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
