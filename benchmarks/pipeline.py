@@ -1,6 +1,7 @@
 """How fast the pipeline is on Spark local[2], each stage beside one plain process that gives the same rows.
 
     python benchmarks/pipeline.py [--quick] [contacts] [sweep] [oracle] [ceiling] [scale]
+    python benchmarks/pipeline.py scale --millions 10     one size of `scale` alone
 
 Session start is not counted; each stage runs once beforehand, so that Spark's workers are there.
 """
@@ -8,6 +9,7 @@ Session start is not counted; each stage runs once beforehand, so that Spark's w
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import pipeline_ceiling
 import pipeline_contacts
@@ -30,10 +32,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all where none is named")
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    parser.add_argument("--millions", type=float, nargs="+", help="scale: how many million rows (default: 10 and 100)")
     asked = parser.parse_args()
+    parts = PARTS | {"scale": partial(pipeline_scale.measure, millions=asked.millions)}
     spark = spark_session("local[2]")
-    for part in asked.parts or PARTS:
-        PARTS[part](spark, asked.quick)
+    for part in asked.parts or parts:
+        parts[part](spark, asked.quick)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Each stage's processor time (Spark's and its Python workers'), by the row, the peak memory of one worker, and what
 Spark spilled to the disk.
 Nodes walk in circles at a mean degree of 10. The oracle's case is 1,000 events, each of interest within 150 m,
-and 10,000 subscriptions; its candidates are what the Python predicate is asked.
+and 10,000 subscriptions; its candidates are what the Python predicate is asked. A trace of Parquet files is ingested.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from earshot.pipeline.lake.tables import EVENTS, SUBSCRIPTIONS
 from earshot.pipeline.oracle.oracle import expected_receivers, place_candidates, with_demands
 from earshot.pipeline.oracle.workloads import event_row
 from earshot.pipeline.traces.contacts import contacts_within
-from earshot.pipeline.traces.ingest import IngestSettings, ingest
+from earshot.pipeline.traces.ingest import ingest
 
 RANGE_M = 100.0
 DEGREE = 10
@@ -45,21 +45,20 @@ def centre(node: int) -> tuple[float, float, float]:
     return random.uniform(0, SIDE_M), random.uniform(0, SIDE_M), random.uniform(0, 2 * math.pi)
 
 
-def positions(spark: SparkSession, seconds: int, file: Path) -> DataFrame:
-    """Every node once a second, written to a Parquet file."""
+def positions(spark: SparkSession, seconds: int) -> DataFrame:
+    """Every node once a second, in order of time, as `ingest` writes it."""
     centres = [(f"node-{node}", *centre(node)) for node in range(NODES)]
     nodes = spark.createDataFrame(centres, "node string, x double, y double, phase double")
     moments = spark.range(0, seconds, 1, max(8, seconds // 250)).select(F.col("id").cast("double").alias("time"))
     angle = F.col("phase") + F.col("time") * (SPEED_M_S / CIRCLE_M)
-    moments.crossJoin(F.broadcast(nodes)).select(
+    return moments.crossJoin(F.broadcast(nodes)).select(
         F.lit("walk").alias("trace"),
         "node",
         "time",
         (F.col("x") + CIRCLE_M * F.cos(angle)).alias("x_m"),
         (F.col("y") + CIRCLE_M * F.sin(angle)).alias("y_m"),
         *_leg_columns(angle, seconds),
-    ).write.parquet(str(file))
-    return spark.read.parquet(str(file))
+    )
 
 
 def _leg_columns(angle: Column, seconds: int) -> list[Column]:
@@ -180,11 +179,12 @@ def processor_s() -> float:
 
 
 def _is_worker(pid: int) -> bool:
+    """Whether it is a Python worker. Spark's own process has the name of their module among its settings."""
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        program, _, arguments = Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")
     except OSError:
         return False
-    return b"worker_daemon" in command or b"pyspark.daemon" in command
+    return b"java" not in program and (b"worker_daemon" in arguments or b"pyspark.daemon" in arguments)
 
 
 def _memory_mb(pid: int) -> float:
@@ -196,34 +196,38 @@ def _memory_mb(pid: int) -> float:
 
 
 def _ingested(lake: Lake, file: Path) -> int:
-    """Rows kept of the positions, read as a trace's Parquet files."""
-    return ingest(lake, [str(file)], "walk", IngestSettings(columns="node=node,time=time,x=x_m,y=y_m")).rows_kept
+    """Rows kept of the trace."""
+    return ingest(lake, [str(file)], "walk").rows_kept
 
 
-def measure(spark: SparkSession, quick: bool) -> None:
+def measure(spark: SparkSession, quick: bool, millions: Sequence[float] | None = None) -> None:
     random = Random(1)
     print("\nscale: processor time by the row must grow by less than 1.3 x, worker memory stay under 1 GB")
-    print("rows          stage       processor (s)  us/row   wall (s)   worker (MB)   spill (MB)   result rows   tried")
-    with TemporaryDirectory() as folder:
-        for seconds in (100, 400) if quick else (2_000, 20_000):
-            table = positions(spark, seconds, Path(folder) / f"{seconds}.parquet")
+    print("rows          stage       processor (s)  us/row   wall (s)   worker (MB)   spill (MB)   result rows")
+    for seconds in [round(one * 1e6 / NODES) for one in millions or ((0.5, 2) if quick else (10, 100))]:
+        with TemporaryDirectory() as folder:
+            file, trace = Path(folder) / "positions.parquet", Path(folder) / "trace.parquet"
+            positions(spark, seconds).write.parquet(str(file))
+            table = spark.read.parquet(str(file))
             rows = NODES * seconds
             wanted = spark.createDataFrame(subscriptions(10_000, random), SUBSCRIPTIONS.ddl).cache()
             published = spark.createDataFrame(events(1_000, seconds, random), EVENTS.ddl).cache()
             assert (wanted.count(), published.count()) == (10_000, 1_000)
             asked = wanted.transform(with_demands).persist()
-            candidates = published.transform(place_candidates(asked, table, 1_000)).count()
-            lake = Lake(spark, Path(folder) / "lake")
             stages: dict[str, Callable[[], int]] = {
-                "ingest": partial(_ingested, lake, Path(folder) / f"{seconds}.parquet"),
                 "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0, rows=rows, nodes=NODES)).count,
                 "oracle": published.transform(expected_receivers(asked, table, 1_000)).count,
+                "candidates": published.transform(place_candidates(asked, table, 1_000)).count,
+                "ingest": partial(_ingested, Lake(spark, Path(folder) / "lake"), trace),
             }
             for name, stage in stages.items():
+                if name == "ingest":
+                    positions(spark, seconds).select("node", "time", "x_m", "y_m").write.parquet(str(trace))
                 found = cost(spark, stage)
                 print(
                     f"{rows:>11,}   {name:<10}  {found.processor_s:>13.1f}  {found.processor_s / rows * 1e6:>6.2f}  "
-                    f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.spilled_mb:>11.0f}  {found.rows:>12,}   "
-                    f"{f'{candidates:,}' if name == 'oracle' else '':>10}",
+                    f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.spilled_mb:>11.0f}  {found.rows:>12,}",
                     flush=True,
                 )
+            for cached in (wanted, published, asked):
+                cached.unpersist()
