@@ -202,6 +202,11 @@ def _system(address: str) -> tuple[Any, str]:
     """Arrow's file system of an address, and the path in it."""
     from pyarrow import fs
 
+    if hdfs := re.match(r"(hdfs://[^/]*)/?", address):
+        # Through delta-rs: Arrow's own client for HDFS needs Hadoop's native library and Java.
+        from deltalake.fs import DeltaStorageHandler
+
+        return fs.PyFileSystem(DeltaStorageHandler(f"{hdfs[1]}/")), address[hdfs.end() :]
     system, inside = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", address))
     return system, inside
 
