@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SMALLEST_CELL_M = 32.0
 LARGEST_LEVEL = 10
 "At this level a cell is wider than any map."
+SHORTEST, LONGEST = -4, 20
+"Length classes: from 4 ms to 35,000 years. What lasts longer is in a class above them, which has one bucket."
 _LEG = {name: f"leg_{name}" for name in ("time", "x_m", "y_m", "x_m_s", "y_m_s")}
 LEG_COLUMNS = tuple(_LEG.values())
 "What an answer says of the leg that its node was on."
@@ -44,7 +46,9 @@ def radius_of(level: Column) -> Column:
 
 
 def _cell_m(level: Column) -> Column:
-    return F.lit(SMALLEST_CELL_M) * F.pow(F.lit(4.0), level)
+    """How wide a level's cells are. Looked up: each leg asks for it, and a power costs as much as the rest."""
+    widths = F.array(*(F.lit(SMALLEST_CELL_M * 4.0**one) for one in range(LARGEST_LEVEL + 2)))
+    return F.get(widths, level)
 
 
 def legs(positions: DataFrame) -> DataFrame:
@@ -86,16 +90,13 @@ def places_in(circles: DataFrame, found: DataFrame, are_few: bool = False) -> Da
     """For each circle (workload, time, x_m, y_m, radius_m, level, and columns of the asker's own) the nodes
     that were in it, with the leg each was on (`LEG_COLUMNS`) and `distance_m` from the middle. Where the circles
     `are_few`, each task gets them all, and the legs stay where they are."""
-    lasting = F.col("until") - F.col("time")
-    far = lasting * F.sqrt(F.col("x_m_s") ** 2 + F.col("y_m_s") ** 2)
-    seconds = F.pow(F.lit(4.0), F.col("length"))
-    classed = found.withColumns({"length": _length_class(lasting), "going": level_of(far)})
-    lengths = classed.groupBy("workload", "length", "going").agg(F.lit(1).alias("one")).drop("one")
-    levels = circles.agg(F.collect_set("level").alias("levels"))
+    classed = _classed(found)
+    lengths = _classes_of(classed)
+    seconds = _seconds(F.col("length"))
+    levels = circles.select("level").distinct()
     cell = _cell_m(F.greatest("level", "going"))
     there = (
         classed.crossJoin(F.broadcast(levels))
-        .withColumn("level", F.explode("levels"))
         .select(
             "workload",
             "node",
@@ -107,6 +108,7 @@ def places_in(circles: DataFrame, found: DataFrame, are_few: bool = False) -> Da
             F.floor(F.col("time") / seconds).alias("bucket"),
             *_cells(cell, "x_m", "y_m"),
         )
+        .select("node", "until", *_LEG.values(), _number().alias("number"), F.struct(*_KEYS).alias("leg_keys"))
     )
     reach = F.col("radius_m") * (1.0 + 1e-9) + 1e-6 + radius_of(F.col("going"))
     first, last = F.floor(F.col("time") / seconds - 1.0), F.floor(F.col("time") / seconds)
@@ -122,15 +124,15 @@ def places_in(circles: DataFrame, found: DataFrame, are_few: bool = False) -> Da
         .withColumn("bucket", F.explode(F.sequence(first, last)))
         .withColumn("cell_x", F.explode(cells("x_m")))
         .withColumn("cell_y", F.explode(cells("y_m")))
+        .select(*circles.columns, _number().alias("number"), F.struct(*_KEYS).alias("keys"))
     )
     passed = F.col("time") - F.col("leg_time")
     here_x = F.col("leg_x_m") + F.col("leg_x_m_s") * passed
     here_y = F.col("leg_y_m") + F.col("leg_y_m_s") * passed
     return (
-        there.join(
-            F.broadcast(asked) if are_few else asked,
-            ["workload", "length", "going", "level", "bucket", "cell_x", "cell_y"],
-        )
+        there.join(F.broadcast(asked) if are_few else asked, "number")
+        # Equal keys. Said as an equation of the two, Spark would join on all of them instead of the number.
+        .where(F.greatest("keys", "leg_keys") == F.least("keys", "leg_keys"))
         .where(_in_time())
         .withColumn("distance_m", F.sqrt((here_x - F.col("x_m")) ** 2 + (here_y - F.col("y_m")) ** 2))
         .where(F.col("distance_m") <= F.col("radius_m") * (1.0 + 1e-9) + 1e-6)  # the predicate decides at the border
@@ -140,9 +142,9 @@ def places_in(circles: DataFrame, found: DataFrame, are_few: bool = False) -> Da
 
 def node_places(asked: DataFrame, found: DataFrame) -> DataFrame:
     """For each row (workload, node, time, and columns of the asker's own) the leg that the node was on then."""
-    seconds = F.pow(F.lit(4.0), F.col("length"))
-    classed = found.withColumn("length", _length_class(F.col("until") - F.col("time")))
-    lengths = classed.groupBy("workload", "length").agg(F.lit(1).alias("one")).drop("one")
+    seconds = _seconds(F.col("length"))
+    classed = _classed(found)
+    lengths = _classes_of(classed)
     bucket = F.floor(F.col("time") / seconds)
     there = classed.join(F.broadcast(asked.select("workload").distinct()), "workload", "left_semi").select(
         "workload",
@@ -150,14 +152,31 @@ def node_places(asked: DataFrame, found: DataFrame) -> DataFrame:
         "until",
         *(F.col(name).alias(leg) for name, leg in _LEG.items()),
         "length",
+        "going",
         bucket.alias("bucket"),
     )
     when = asked.join(F.broadcast(lengths), "workload").withColumn("bucket", F.explode(F.sequence(bucket - 1, bucket)))
     return (
-        there.join(when, ["workload", "node", "length", "bucket"])
+        there.join(when, ["workload", "node", "length", "going", "bucket"])
         .where(_in_time())
         .select(*asked.columns, *LEG_COLUMNS)
     )
+
+
+_KEYS = ("workload", "length", "going", "level", "bucket", "cell_x", "cell_y")
+
+
+def _number() -> Column:
+    """A number that is the same for equal keys: Spark looks one up several times as fast as seven columns. Different
+    keys seldom have the same number."""
+    classes = F.shiftleft(F.col("length") - SHORTEST, 8).bitwiseXOR(F.shiftleft("going", 4)).bitwiseXOR(F.col("level"))
+    parts = {"bucket": 42, "cell_x": 21, "cell_y": 0}
+    number = F.shiftleft(classes.cast("bigint"), 50)
+    for name, bits in parts.items():
+        kept = F.col(name) if name == "bucket" else F.col(name).bitwiseAND(F.lit((1 << 21) - 1).cast("bigint"))
+        number = number.bitwiseXOR(F.shiftleft(kept, bits))
+    # Never null: Spark would compute it once more for each leg, to see whether it is.
+    return F.coalesce(number, F.lit(0).cast("bigint"))
 
 
 def _in_time() -> Column:
@@ -167,9 +186,34 @@ def _in_time() -> Column:
     )
 
 
-def _length_class(lasting_s: Column) -> Column:
-    """The power of four that is at least that many seconds."""
-    return F.ceil(F.log(F.greatest(lasting_s, F.lit(4.0**-4))) / F.log(F.lit(4.0)) - 1e-9).cast("int")
+def _classed(found: DataFrame) -> DataFrame:
+    """Legs with the class of how long they last (`length`) and of how far they go (`going`). Comparisons decide: a
+    logarithm of each leg costs more than reading it."""
+    lasting = F.col("until") - F.col("time")
+    far = lasting * F.sqrt(F.col("x_m_s") * F.col("x_m_s") + F.col("y_m_s") * F.col("y_m_s"))
+    length = _first_bound(lasting, {one: 4.0**one for one in range(SHORTEST, LONGEST + 1)})
+    going = _first_bound(far, {one: SMALLEST_CELL_M * 4.0**one for one in range(LARGEST_LEVEL + 1)})
+    return found.withColumns({"length": length, "going": going})
+
+
+def _first_bound(value: Column, bounds: dict[int, float]) -> Column:
+    """The first class whose bound is not below the value; the one after the last for what is above them all."""
+    found = None
+    for one, bound in bounds.items():
+        found = F.when(value <= bound, one) if found is None else found.when(value <= bound, one)
+    assert found is not None
+    return found.otherwise(max(bounds) + 1)
+
+
+def _classes_of(classed: DataFrame) -> DataFrame:
+    """Which classes there are. Both questions ask for it in the same words, so Spark finds it out once."""
+    return classed.groupBy("workload", "length", "going").agg(F.lit(1).alias("one")).drop("one")
+
+
+def _seconds(length: Column) -> Column:
+    """How long a class's legs last at most, which is the width of its buckets."""
+    widths = F.array(*(F.lit(4.0**one) for one in range(SHORTEST, LONGEST + 1)), F.lit(1e300))
+    return F.get(widths, length - SHORTEST)
 
 
 def _cells(cell_m: Column, x: str, y: str) -> list[Column]:
