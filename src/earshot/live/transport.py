@@ -140,6 +140,8 @@ class Transport:
         self._clock = clock
         self._ticks = time.monotonic
         "The clock for intervals: a wall clock may be set back, and uvloop reads its clock only once a turn."
+        self._processor_time = time.thread_time
+        "Newcomers save up little, so that time in which other programs ran must not count as their work."
         self._digest = digest_of(name, life)
         self._opened_at = clock()
         self._seal = Seal(network.keys)
@@ -520,13 +522,14 @@ class Transport:
         known = self.peers.at(address)
         if not self._limits.allows(self._limits.of(known), ticks):
             raise Refused(DropReason.RATE_LIMIT)
-        try:
+        if known is not None:
             return self._read(datagram, address, known, ticks)
-        except (Refused, MalformedPacket):
-            if known is None:
-                # To refuse a frame and to challenge its sender is work too.
-                self._limits.charge_newcomers(self._ticks() - ticks)
-            raise
+        began = self._processor_time()
+        try:
+            return self._read(datagram, address, None, ticks)
+        finally:
+            # To refuse a frame and to challenge its sender is work too.
+            self._limits.charge_newcomers(self._processor_time() - began)
 
     def _read(self, datagram: memoryview, address: Address, known: Peer | None, ticks: float) -> int:
         """Read a datagram that the limits allow; returns the number of its packets. `known`: the proven peer there."""
@@ -570,9 +573,7 @@ class Transport:
         for index, data in enumerate(frame.packets):
             self._listener.heard(data, frame, index, now)
         if frame.fragment is not None or frame.packets:
-            self._limits.charge(self._limits.of(known), self._ticks() - ticks, ticks)
-        elif known is None:
-            self._limits.charge_newcomers(self._ticks() - ticks)
+            self._limits.charge(self._limits.of(known), 0.0 if known is None else self._ticks() - ticks, ticks)
         return len(frame.packets)
 
     def _receive_short(self, short: Short, address: Address, ticks: float) -> None:
