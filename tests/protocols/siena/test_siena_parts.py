@@ -305,3 +305,55 @@ def test_first_guesses_grow_with_the_network(present: float, clients: int) -> No
     )  # fmt: skip
     [found] = Siena.tuning(around)
     assert (found.name, found.first, found.low, found.high) == ("clients", clients, 2, 24)
+
+
+# Neighbours that have started again.
+
+
+def test_a_node_that_sends_as_a_neighbour_and_is_none_is_told_after_a_while() -> None:
+    """A broker that had started again never told its clients, which stayed deaf."""
+    found = broker("c")
+    event = Notify(Event("Document", {"price": 1}, id="1"), 1)
+    for packet in (event, Subscribe(1, (CHEAP,))):
+        assert sent(found.hear(packet, "x", 1.0), "x") == [], "its Connect may be on its way"
+        assert sent(found.hear(packet, "x", 5.99), "x") == []
+        assert sent(found.hear(packet, "x", 6.0), "x") == [siena.NoNeighbour()]
+        assert (found.early, found.early_bytes) == ([], 0), "what it sent before it connects is void"
+    assert sent(found.hear(event, "c", 99.0), "c") == []
+    found.hear(event, "y", 1.0)
+    found.hear(Connect(False), "y", 2.0)
+    assert (sent(found.hear(event, "y", 9.0), "y"), found.strangers) == ([], {})
+
+
+def test_strangers_are_bounded_and_not_noted_without_a_place() -> None:
+    found, event = broker(), Notify(Event("Document", {"price": 1}, id="1"), 1)
+    for number in range(siena.MOST_LINKS + 9):
+        found.hear(event, f"x{number}", 1.0)
+    assert len(found.strangers) == siena.MOST_LINKS
+    new = node()
+    new.hear(event, "x", 1.0)
+    assert new.strangers == {}
+
+
+def test_a_client_that_its_broker_has_forgotten_connects_again() -> None:
+    client = node()
+    client.hear(Place(False, "b"), "a", 0.0)
+    client.subscribe(Subscription("s", "n", Filter.parse(CHEAP)), 1.0)
+    client.hear(Advertise(1, "p", ("Document",)), "b", 2.0)
+    assert sent(client.hear(siena.NoNeighbour(), "b", 3.0), "b") == [Connect(False), Subscribe(1, (CHEAP,))]
+    assert client.above == "b"
+
+
+def test_a_client_connects_again_when_its_broker_asks_for_a_place_as_at_its_start() -> None:
+    settings = SienaSettings(agents=(), clients=3)
+    client = node(settings=settings)
+    client.hear(Place(False, "b"), "a", 0.0)
+    assert sent(client.hear(Enter("z"), "b", 1.0), "b") == [], "it has lost the broker above it, and knows its clients"
+    assert sent(client.hear(Enter(), "c", 1.0), "c") == []
+    assert sent(client.hear(Enter(), "b", 1.0), "b") == [Connect(False)]
+
+
+def test_a_broker_forgets_a_neighbour_below_that_has_forgotten_it() -> None:
+    found = broker("c")
+    assert sent(found.hear(siena.NoNeighbour(), "c", 3.0), "c") == []
+    assert (list(found.links), found.above) == (["b"], "b")

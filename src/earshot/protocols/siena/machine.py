@@ -81,6 +81,10 @@ class Bye(Packet, frozen=True, tag="siena-bye"):
     """I leave."""
 
 
+class NoNeighbour(Packet, frozen=True, tag="siena-no-neighbour"):
+    """You are no neighbour of mine: perhaps I have started again."""
+
+
 class Advertise(Packet, frozen=True, tag="siena-advertise"):
     order: Whole
     publisher: Word
@@ -227,6 +231,8 @@ class Siena(Machine):
         self.control = Control(settings, random)
         self.elected = ""
         "The control, where the settings name none."
+        self.strangers: dict[str, float] = {}
+        "Nodes that count this one as their neighbour and are not known as neighbours, and since when."
         self.askers: dict[str, str] = {}
         "Nodes that look for a control too, and the neighbour that each has lost."
         self._asking = False
@@ -240,8 +246,11 @@ class Siena(Machine):
         match packet:
             case Notify():
                 self.on_notify(packet, sender, now)
+                self.note_stranger(sender, now)
             case Enter():
                 self.on_enter(packet, sender)
+                if sender == self.above and not packet.gone:
+                    self.connect()
             case Elected():
                 self.on_elected(sender, now)
             case Place():
@@ -249,11 +258,37 @@ class Siena(Machine):
                     self.on_place(packet)
             case Bye():
                 self.lost(sender, now)
+            case NoNeighbour():
+                self.on_no_neighbour(sender)
             case _ if self.above is None and self.has_room(packet, self.early):
                 self.keep_early(packet, sender)
             case _:
                 self.on_neighbour(packet, sender)
+                self.note_stranger(sender, now)
         return self.effects()
+
+    def note_stranger(self, sender: str, now: float) -> None:
+        """A node that is no neighbour sends what neighbours send. Either its Connect is on its way, or this node has
+        started again and has forgotten it: then it is told."""
+        if self.above is None or sender in self.links:
+            self.strangers.pop(sender, None)
+        elif sender not in self.strangers:
+            if len(self.strangers) < MOST_LINKS:
+                self.strangers[sender] = now
+        elif now - self.strangers[sender] >= self.settings.retry_s:
+            del self.strangers[sender]
+            # It begins anew, so that what it sent until now is void.
+            void = [packet for packet, source in self.early if source == sender]
+            self.early = [(packet, source) for packet, source in self.early if source != sender]
+            self.early_bytes -= sum(map(packet_bytes, void))
+            self.send(sender, NoNeighbour())
+
+    def on_no_neighbour(self, sender: str) -> None:
+        """A neighbour has forgotten this node: connect again if it is the broker above, else forget it too."""
+        if sender == self.above:
+            self.connect()
+        else:
+            self.cut(sender)
 
     def on_neighbour(self, packet: Packet, sender: str) -> None:
         match packet:
@@ -424,13 +459,19 @@ class Siena(Machine):
         self._asking = False
         self.broker, self.above = place.broker, place.above
         self.note("place", f"{'broker' if place.broker else 'client'} below {place.above or 'nobody'}")
-        if self.above:
-            self.send(self.above, Connect(self.broker))
-            self.meet(self.above, BrokerLink(broker=True))
+        self.connect()
         self.hear_early()
         for event in self.waiting if self.above else ():
             self.send(self.above, Notify(event, 1))  # it knows already what others want
         self.waiting.clear()
+
+    def connect(self) -> None:
+        """Connect to the broker above, if there is one: for the first time, or because it asks for a place itself and
+        may have forgotten this node."""
+        if self.above:
+            self.cut(self.above)
+            self.send(self.above, Connect(self.broker))
+            self.meet(self.above, BrokerLink(broker=True))
 
     def on_connect(self, packet: Connect, sender: str) -> None:
         if not self.broker or (len(self.links) >= MOST_LINKS and sender not in self.links):
