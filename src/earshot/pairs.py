@@ -36,7 +36,7 @@ def pairs_within(x_m: Floats, y_m: Floats, range_m: float, slices: Ints | None =
     if slices is not None:
         column += slices * (int(np.maximum.reduce(column)) + 2)
     cell = column * rows + row
-    order = cell.argsort(kind="stable")
+    order = stable_order(cell)
     cell, x, y = cell[order], x_m[order], y_m[order]
     # Partners of a point come later in its own cell, in the cell above, and in the three cells to the right.
     own, low, high = (np.empty(2 * n, dtype=np.int64) for _ in range(3))
@@ -78,6 +78,17 @@ def index_ranges(own: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     number = (low - counts.cumsum() + counts).repeat(counts)
     number += np.arange(len(number))
     return own.repeat(counts), number
+
+
+def stable_order(keys: Ints) -> Ints:
+    """The stable order of numbers from 0. NumPy sorts 16 bits at a time without comparing, five times as fast."""
+    order = (keys & 0xFFFF).astype(np.uint16).argsort(kind="stable")
+    highest, shift = int(keys.max(initial=0)), 16
+    while highest >> shift:
+        digit = ((keys >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[digit[order].argsort(kind="stable")]
+        shift += 16
+    return order
 
 
 def times_within(

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from earshot.pipeline.oracle.workloads import knot_rows
-from earshot.pipeline.traces.contact_columns import ContactColumns, no_contacts, rows_of
-from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_in_slices, legs_of, legs_within
+from earshot.pipeline.traces.contact_columns import ContactColumns, contact_columns, no_contacts, rows_of
+from earshot.pipeline.traces.exact_contacts import (
+    _merged,
+    contacts_of_legs,
+    legs_in_slices,
+    legs_of,
+    legs_within,
+)
 from earshot.pipeline.traces.scripted_contacts import with_script
 from earshot.records.trajectories import Legs, Trajectories, Trajectory
 from earshot.simulation.engine.oracle import is_up, up_intervals
@@ -140,3 +146,38 @@ def test_a_node_is_away_in_a_long_gap_and_there_at_a_single_sample() -> None:
     assert linked(found, 0.0) == {(0, 1)}
     assert linked(found, 60.0) == {(0, 1), (0, 2), (1, 2)}
     assert linked(found, 30.0) == set()
+
+
+@pytest.mark.parametrize("samples", ["together", "each at its own time", "some missing"])
+def test_a_sampled_walk_has_the_contacts_of_every_pair_of_legs(samples: str) -> None:
+    """Nodes that are all sampled together are found by a shorter way; each way agrees with all pairs tried."""
+    chance = np.random.default_rng(8)
+    nodes, steps = 12, 15
+    node, time = np.repeat(np.arange(nodes), steps), np.tile(np.arange(float(steps)), nodes)
+    if samples == "each at its own time":
+        time += chance.uniform(0, 0.9, nodes)[node]
+    x, y = np.cumsum(chance.normal(0, 25.0, (2, nodes, steps)), axis=2).reshape(2, -1)
+    kept = chance.random(len(node)) > (0.2 if samples == "some missing" else 0.0)
+    legs = legs_of(node[kept], time[kept], x[kept], y[kept], math.inf)
+    found = contacts_of_legs(legs, RANGE_M)
+    for moment in chance.uniform(1, steps - 1, 300):
+        here = (legs.start <= moment) & (moment < legs.end)
+        at = {
+            int(who): (x_m + (moment - start) * east, y_m + (moment - start) * north)
+            for who, start, _, x_m, y_m, east, north in zip(*rows_of(legs, here), strict=True)
+        }
+        near = {(a, b) for a in at for b in at if a < b and math.dist(at[a], at[b]) <= RANGE_M}
+        assert linked(found, moment) == near
+    ends, starts = (
+        set(zip(found.a.tolist(), found.b.tolist(), column.tolist(), strict=True))
+        for column in (found.end, found.start)
+    )
+    assert not ends & starts  # contacts that touch are one
+
+
+def test_contacts_of_one_pair_are_joined_in_whatever_order_they_were_found() -> None:
+    """Within a slice of time the legs of a node need not be in order of time."""
+    parts = contact_columns([(0, 1, 2.0, 3.0), (2, 1, 0.0, 9.0), (0, 1, 0.0, 1.0), (0, 1, 1.0, 2.0), (0, 1, 4.0, 5.0)])
+    joined = _merged(parts)
+    rows = list(zip(*(column.tolist() for column in joined), strict=True))
+    assert rows == [(0, 1, 0.0, 3.0), (0, 1, 4.0, 5.0), (2, 1, 0.0, 9.0)]

@@ -99,3 +99,9 @@ def test_a_node_seen_twice_at_once_does_not_meet_itself() -> None:
         np.zeros(3, dtype=np.int64), np.array([0, 0, 1]), np.zeros(3), np.zeros(3), 1.0, np.array([5.0]), 1.0
     )
     assert [list(column) for column in runs] == [[0], [1], [0], [0]]
+
+
+@given(st.lists(st.integers(0, 2**40) | st.integers(0, 3) | st.integers(65_530, 65_545)))
+def test_the_stable_order_of_numbers_of_any_size(keys: list[int]) -> None:
+    column = np.array(keys, dtype=np.int64)
+    assert pairs_module.stable_order(column).tolist() == sorted(range(len(keys)), key=keys.__getitem__)

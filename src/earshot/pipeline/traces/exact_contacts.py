@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from earshot.pairs import index_ranges, pairs_within, times_within
-from earshot.pipeline.traces.contact_columns import ContactColumns, joined, no_contacts
+from earshot.pairs import index_ranges, pairs_within, stable_order, times_within
+from earshot.pipeline.traces.contact_columns import ContactColumns, joined, no_contacts, rows_of
 from earshot.pipeline.traces.partition_cuts import uncut
 from earshot.records.trajectories import Legs
 from earshot.simulation.faults import Partition
@@ -24,7 +24,7 @@ LONGEST_PIECE = 0.5
 "Legs are searched in pieces in which no node moves by more than this share of the range."
 PIECES_A_LEG = 64
 "At most this number on average; where one node is much faster than the rest, the search takes larger circles."
-ROWS_AT_ONCE = 32_768
+ROWS_AT_ONCE = 4096
 "Pieces searched together: small enough for the processor's cache, large enough for numpy."
 
 
@@ -64,6 +64,9 @@ def legs_in_slices(legs: Legs, origin: float, slice_s: float) -> tuple[Legs, Int
     """The legs cut at origin + k * slice_s, and the number k of each piece, in order of k."""
     first = np.floor((legs.start - origin) / slice_s).astype(np.int64)
     last = np.maximum(first, np.ceil((legs.end - origin) / slice_s).astype(np.int64) - 1)
+    if (first == last).all():
+        order = stable_order(first - first.min(initial=0))
+        return rows_of(legs, order), first[order]
     leg, number = index_ranges(np.arange(len(first)), first, last + 1)
     order = np.argsort(number, kind="stable")
     leg, number = leg[order], number[order]
@@ -120,19 +123,20 @@ def _meetings(pieces: Legs, number: Ints, range_m: float, partitions: Sequence[P
         if end < count:  # a slice is searched as a whole
             end = int(np.searchsorted(number, number[end - 1], side="right"))
         some = slice(begin, end)
-        i, j, squared = pairs_within(
-            x[some], y[some], range_m + 2.0 * float(half_m[some].max()), number[some] - number[begin]
-        )
+        widest_m = float(half_m[some].max())
+        i, j, squared = pairs_within(x[some], y[some], range_m + 2.0 * widest_m, number[some] - number[begin])
         i, j = i + begin, j + begin
-        start = np.maximum(pieces.start[i], pieces.start[j])
-        until = np.minimum(pieces.end[i], pieces.end[j])
-        # Two pieces that only touch in time are followed by pieces that meet then, except those of no length.
-        moment = (middle_s[i] == 0) | (middle_s[j] == 0)
-        shared = (pieces.node[i] != pieces.node[j]) & ((start < until) | (moment & (start == until)))
-        if not shared.all():
+        start, until = pieces.start[i], pieces.end[i]
+        if not _side_by_side(pieces, number, some):
+            start, until = np.maximum(start, pieces.start[j]), np.minimum(until, pieces.end[j])
+            # Two pieces that only touch in time are followed by pieces that meet then, except those of no length.
+            moment = (middle_s[i] == 0) | (middle_s[j] == 0)
+            shared = (pieces.node[i] != pieces.node[j]) & ((start < until) | (moment & (start == until)))
             i, j, squared, start, until = (column[shared] for column in (i, j, squared, start, until))
-        surely_m = range_m - half_m[i] - half_m[j]
-        border = np.flatnonzero((surely_m < 0) | (squared > surely_m * surely_m))
+        # Most pairs are so close that no movement parts them within the slice.
+        border = np.flatnonzero(squared > max(range_m - 2.0 * widest_m, 0.0) ** 2)
+        surely_m = range_m - half_m[i[border]] - half_m[j[border]]
+        border = border[(surely_m < 0) | (squared[border] > surely_m * surely_m)]
         within = np.ones(len(i), dtype=bool)
         within[border], start[border], until[border] = _within_range(
             pieces, i[border], j[border], start[border], until[border], range_m
@@ -143,6 +147,13 @@ def _meetings(pieces: Legs, number: Ints, range_m: float, partitions: Sequence[P
         a, b = pieces.node[met.a], pieces.node[met.b]
         yield ContactColumns(np.minimum(a, b), np.maximum(a, b), met.start, met.end)
         begin = end
+
+
+def _side_by_side(pieces: Legs, number: Ints, some: slice) -> bool:
+    """Whether all pieces of a slice begin and end together. A node then has one piece in a slice."""
+    start, end, same = pieces.start[some], pieces.end[some], np.diff(number[some]) == 0
+    together = (start[1:] == start[:-1]) & (end[1:] == end[:-1])
+    return bool((together | ~same).all() and (start < end).all())
 
 
 def _within_range(
@@ -162,10 +173,20 @@ def _merged(found: ContactColumns) -> ContactColumns:
     if not len(found.a):
         return found
     pair = found.a * (int(found.b.max()) + 1) + found.b
-    order = np.lexsort((found.start, pair))
+    order = _by_pair(pair, found.start)
     pair, start, end = pair[order], found.start[order], found.end[order]
     parted = np.ones(len(pair), dtype=bool)
     parted[1:] = (pair[1:] != pair[:-1]) | (start[1:] != end[:-1])
     first = np.flatnonzero(parted)
     last = np.append(first[1:], len(pair)) - 1
     return ContactColumns(found.a[order[first]], found.b[order[first]], start[first], end[last])
+
+
+def _by_pair(pair: Ints, start: Floats) -> Ints:
+    """The order of pair and then of start. Contacts come in order of their slices of time, and so nearly always of
+    their start."""
+    order = stable_order(pair)
+    sorted_pair, sorted_start = pair[order], start[order]
+    if ((sorted_pair[1:] != sorted_pair[:-1]) | (sorted_start[1:] >= sorted_start[:-1])).all():
+        return order
+    return np.lexsort((start, pair))
