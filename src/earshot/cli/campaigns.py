@@ -22,7 +22,7 @@ from earshot.cli.options import (
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table
+from earshot.cli.tables import print_json, print_table, warn
 from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
@@ -70,6 +70,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
     from earshot.pipeline.campaigns.swept_keys import run_columns
 
     wanted = read_campaign(campaign)
+    warn(wanted.doubts())
     with ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)
         done = [outcome.run for outcome in outcomes if outcome.status == "done"]
@@ -175,6 +176,7 @@ def compare(
         names[protocol][setting] = value
     title = f"compare-{changed.name}"
     wanted = campaign(title, [changed], names, range(seeds), [named])
+    warn(wanted.doubts())
     title = f"{len(names)} protocols on {changed.name}"
     with ProgressBar(title, len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from earshot.errors import ScenarioError, UnknownName
-from earshot.pipeline.campaigns.campaigns import Run, campaign, read_campaign
+from earshot.pipeline.campaigns.campaigns import Campaign, Run, campaign, read_campaign
 from earshot.simulation.scenario.library import load_scenario
 
 CITY = load_scenario("city")
@@ -88,3 +88,15 @@ def test_a_missing_campaign_or_scenario_is_named(tmp_path: Path) -> None:
         read_campaign(tmp_path / "nowhere.toml")
     with pytest.raises(UnknownName, match="did you mean 'city'"):
         read_campaign(write(tmp_path, 'scenarios = ["citty"]\nprotocols = ["flooding"]'))
+
+
+def test_a_campaign_warns_once_of_what_its_machines_doubt_in_each_scenario() -> None:
+    city = load_scenario("city")
+    near, far = (city.with_({"medium.range_m": range_m}) for range_m in (150.0, 160.0))
+    wanted = campaign("cells", [near, far], {"georendezvous": {}, "flooding": {}}, range(3))
+    assert [doubt.partition(" and ")[0] for doubt in wanted.doubts()] == [
+        "georendezvous' cells have a side of 106 m",
+        "georendezvous' cells have a side of 113 m",
+    ]
+    fails = Run(near, "georendezvous", {"cell_side_m": 500.0})
+    assert Campaign("too large", [fails]).doubts() == []

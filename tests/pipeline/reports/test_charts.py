@@ -18,6 +18,7 @@ from earshot.pipeline.reports.charts import (
     Spot,
     area_map,
     bar,
+    dash_key,
     delivery_against_cost,
     ground_of,
     line_chart,
@@ -178,3 +179,10 @@ def test_names_from_outside_cannot_break_the_drawing() -> None:
     assert drawn.find(".//*[@class='series m0']") is not None
     spot = Spot(name, MARK, exact(1.0), exact(1.0), 0.1, True)
     assert parsed(delivery_against_cost([spot], SHARE, Measure(name, ""), 400, 300)).tag == "svg"
+
+
+def test_the_words_of_a_dash_pattern_stand_outside_of_its_drawing_so_that_no_font_cuts_them_off() -> None:
+    key = dash_key(5, "a < medium.range_m = 150")
+    assert key.startswith('<span class="dashes"><svg viewBox="0 0 34 20"')
+    assert key.endswith("</svg> a &lt; medium.range_m = 150</span>")
+    assert 'class="line dash-1"' in key

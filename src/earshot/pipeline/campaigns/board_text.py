@@ -129,7 +129,10 @@ def board_words(board: Leaderboard) -> str:
     for name, count in winners.most_common():
         tied = f" ({count - alone[name]} of them tied)" if alone[name] < count else ""
         wins.append(f"{name} at {count} of {len(judged)} points{tied}")
-    return f"Most is delivered by {_listed(wins)}. Each network and each value of a swept key is a point of its own."
+    return (
+        f"Delivers most, or as much as the best for the least cost: {_listed(wins)}. "
+        "Each network and each value of a swept key is a point of its own."
+    )
 
 
 def _place(ranking: Ranking, board: Leaderboard) -> str:

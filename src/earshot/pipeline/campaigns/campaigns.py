@@ -21,6 +21,7 @@ from typing import Any
 from earshot.errors import ScenarioError, SettingsError, UnknownName
 from earshot.plugins import PluginError, located
 from earshot.protocols.catalogue import build_settings, protocol, protocol_digest
+from earshot.simulation.engine.run import settings_in
 from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.mobility import Playback
 from earshot.simulation.scenario.library import load_scenario
@@ -176,6 +177,18 @@ class Campaign:
     runs: Sequence[Run]
     metrics: Sequence[str] = ()
     "Metrics of the user's own, by name."
+
+    def doubts(self) -> list[str]:
+        """What the protocols' machines warn of in these scenarios, each sentence once."""
+        found: dict[str, None] = {}
+        for run in self.runs:
+            if run.seed == self.runs[0].seed:
+                machine = protocol(run.protocol)
+                try:
+                    found.update(dict.fromkeys(machine.doubts(settings_in(run.scenario, machine, run.settings))))
+                except SettingsError:
+                    continue  # the run itself fails, and says so
+        return list(found)
 
 
 def campaign(

@@ -295,9 +295,9 @@ def line_chart(
 
 def dash_key(dashes: int, words: str) -> str:
     """What a dash pattern means."""
-    wide = 40 + width_of(words)
-    drawn = line(2, 10, 32, 10, f"line dash-{dashes % 4}") + text(38, 14, words, "start", "tick")
-    return f'<svg class="dashes" viewBox="0 0 {n(wide)} 20" width="{n(wide)}" height="20">{drawn}</svg>'
+    drawn = line(2, 10, 32, 10, f"line dash-{dashes % 4}")
+    # The words stand outside of the drawing: a browser's font may be wider than ours, and would be cut off.
+    return f'<span class="dashes"><svg viewBox="0 0 34 20" width="34" height="20">{drawn}</svg> {escape(words)}</span>'
 
 
 def _series(series: ChartLine, paper: Axes, x: Measure, y: Measure, aside: float) -> str:
