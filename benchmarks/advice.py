@@ -1,6 +1,7 @@
 """How good advice is, and how long it takes: the regret of `earshot advise` on four traces.
 
-    python benchmarks/advice.py [--quick] [--budget 8min] [--data FOLDER] [bologna] [liverpool] [ns2] [highway]
+    python benchmarks/advice.py [--quick] [--budget 8min] [--master local[1]] [--data FOLDER] [bologna] [liverpool]
+        [ns2] [highway]
 
 For each trace: what is advised, its delivery and airtime on windows that had no part in the choice, and what it lacks
 there against the best in hindsight: at most 2 points of delivery and 10 % of airtime are asked for, and 6 minutes with
@@ -65,8 +66,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder with the traces of others")
     parser.add_argument("--quick", action="store_true", help="earshot advise --quick")
     parser.add_argument("--budget", help="earshot advise --budget: on a busy machine, more than its default")
+    parser.add_argument("--master", help="earshot advise --master, as in local[1]: on one core")
     asked = parser.parse_args()
-    options = [*(["--quick"] if asked.quick else []), *(["--budget", asked.budget] if asked.budget else [])]
+    given = {"--budget": asked.budget, "--master": asked.master}
+    options = [*(["--quick"] if asked.quick else []), *(part for one in given.items() if one[1] for part in one)]
     print(
         "trace       delivery   airtime   regret: points   regret: airtime   judged   runs   busy   wall (s)   advice"
     )

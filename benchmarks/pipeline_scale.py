@@ -30,6 +30,7 @@ from earshot.pipeline.oracle.oracle import expected_receivers, place_candidates,
 from earshot.pipeline.oracle.workloads import event_row
 from earshot.pipeline.traces.contacts import contacts_within
 from earshot.pipeline.traces.ingest import ingest
+from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
 RANGE_M = 100.0
 DEGREE = 10
@@ -200,6 +201,12 @@ def _ingested(lake: Lake, file: Path) -> int:
     return ingest(lake, [str(file)], "walk").rows_kept
 
 
+def _profiled(lake: Lake) -> int:
+    """Moments of all ranges at which the network was looked at."""
+    found = profile_trace(lake, "walk", RANGES_M, again=True)
+    return sum(len(found.at(range_m).over_time) for range_m in RANGES_M)
+
+
 def measure(spark: SparkSession, quick: bool, millions: Sequence[float] | None = None) -> None:
     random = Random(1)
     print("\nscale: processor time by the row must grow by less than 1.3 x, worker memory stay under 1 GB")
@@ -219,6 +226,7 @@ def measure(spark: SparkSession, quick: bool, millions: Sequence[float] | None =
                 "oracle": published.transform(expected_receivers(asked, table, 1_000)).count,
                 "candidates": published.transform(place_candidates(asked, table, 1_000)).count,
                 "ingest": partial(_ingested, Lake(spark, Path(folder) / "lake"), trace),
+                "profile": partial(_profiled, Lake(spark, Path(folder) / "lake")),
             }
             for name, stage in stages.items():
                 if name == "ingest":
