@@ -10,7 +10,7 @@ import click
 from earshot.cli.options import DURATION, chosen_protocols, default_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
-from earshot.cli.traces import TraceChoice, read_into_lake, window_options
+from earshot.cli.traces import TraceChoice, checked_scenario, read_into_lake, window_options
 
 WIDTH = 100
 
@@ -68,10 +68,13 @@ def advise(
     from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO
 
     names = tuple(chosen_protocols(protocols))
+    choice.check(lake)
     with ProgressBar(f"advice on {traces[0]}", 0) as bar, open_lake(lake, bar=bar) as opened:
         files = [one if opened.has("traces", trace=one) else _shipped(one) for one in traces]
+        trace = read_into_lake(opened, files if len(files) > 1 else files[0], choice, bar)
+        check_choice(trace, choice, opened.folder.root)
         question = Question(
-            read_into_lake(opened, files if len(files) > 1 else files[0], choice, bar),
+            trace,
             choice.window,
             choice.radio or DEFAULT_RADIO,
             choice.range_m,
@@ -105,3 +108,26 @@ def _shipped(trace: str) -> str:
     from earshot.simulation.scenario.library import built_in_traces
 
     return trace if Path(trace).exists() else str(built_in_traces().get(trace, trace))
+
+
+def check_choice(trace: str, choice: TraceChoice, lake: str) -> None:
+    """Report doubts about the chosen window, and about events of the user's own: whose publishers are absent."""
+    from earshot.pipeline.traces.trace_scenario import relative_window, scenario_from_trace
+    from earshot.simulation.workload.presets import DEFAULT_PRESET, PRESETS
+    from earshot.traces.lake_tables import trace_about
+
+    about = trace_about(lake, trace)
+    choice.check_window(trace, about)
+    if choice.events is None and (choice.workload or DEFAULT_PRESET) in PRESETS:
+        return
+    start_s, end_s = relative_window(about, choice.window or (0.0, about.end - about.start))
+    made = scenario_from_trace(
+        lake,
+        trace,
+        start_s=start_s,
+        end_s=end_s,
+        workload=choice.workload,
+        events=choice.events,
+        subscriptions=choice.subscriptions,
+    )
+    checked_scenario(made, choice.strict)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.traces.ingest import IngestSettings
     from earshot.simulation.scenario.scenario import Scenario
+    from earshot.traces.lake_tables import TraceAbout
 
 WIDTH = 100
 
@@ -69,18 +70,31 @@ class TraceChoice:
 
         return IngestSettings(columns=self.columns, units=self.units, strict=self.strict)
 
+    def check(self, lake: LakeOptions) -> None:
+        """Raise what is wrong whatever the trace is: to read a large trace takes minutes."""
+        from earshot.pipeline.lake.folder import Folder
+        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, check_radio, check_workload
+
+        check_radio(self.radio or DEFAULT_RADIO)
+        check_workload(Folder(lake.lake).root, self.workload, self.events, self.subscriptions)
+
+    def check_window(self, trace: str, about: TraceAbout) -> None:
+        """Report a window that ends after the trace."""
+        if self.window is not None and self.window[1] > about.end - about.start + 1e-9:
+            beyond = f"the window ends at {self.window[1]:g} s, but trace {trace} lasts {about.end - about.start:g} s"
+            report_doubt(f"{beyond}: the window is cut", self.strict)
+
     def scenario(self, lake: LakeOptions) -> Scenario:
         """The scenario that plays the trace back. Files are read into the lake first, if they are not in it."""
         from earshot.pipeline.lake.folder import Folder
         from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace
         from earshot.traces.lake_tables import trace_about
 
+        self.check(lake)
         trace = named_trace(self.trace or "", lake, self)
         about = trace_about(Folder(lake.lake).root, trace)
         start_s, end_s = relative_window(about, self.window)
-        if self.window is not None and end_s is not None and end_s > about.end + 1e-9:
-            beyond = f"the window ends at {self.window[1]:g} s, but trace {trace} lasts {about.end - about.start:g} s"
-            report_doubt(f"{beyond}: the window is cut", self.strict)
+        self.check_window(trace, about)
         found = scenario_from_trace(
             lake.lake,
             trace,
@@ -221,6 +235,7 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
 )
 @click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when.")
 @click.option("--units", default="", metavar="UNIT,...", help="The trace's units, if they are in doubt: ms, km.")
+@click.option("--strict", is_flag=True, help="Treat a doubt about the trace as an error.")
 @click.option("--again", is_flag=True, help="Compute the profile again, even if the lake has it.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
@@ -230,6 +245,7 @@ def profile(
     report_to: Path | None,
     columns: str,
     units: str,
+    strict: bool,
     again: bool,
     lake: LakeOptions,
     as_json: bool,
@@ -250,7 +266,7 @@ def profile(
     from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
     with ProgressBar(f"profile of {trace}") as bar, open_lake(lake, bar=bar) as opened:
-        name = read_into_lake(opened, trace, TraceChoice(columns=columns, units=units), bar)
+        name = read_into_lake(opened, trace, TraceChoice(columns=columns, units=units, strict=strict), bar)
         found = profile_trace(opened, name, (*RANGES_M, *ranges_m), bar.say, again)
     if report_to is not None:
         write_whole(report_to, profile_page(found).html())

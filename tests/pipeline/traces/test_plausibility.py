@@ -6,12 +6,15 @@ import gzip
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from earshot.cli import main
+from earshot.cli.advise import check_choice
+from earshot.cli.traces import TraceChoice
 from earshot.errors import TraceError
 from earshot.geometry import LocalPlane, Position
 from earshot.pipeline.campaigns.flow import expected_counts, keep_own_workload
@@ -127,6 +130,13 @@ CASES = {
         "degrees",
         "x and y look like degrees: all positions lie within .* read them with --units degrees",
     ),
+    "yard": (
+        PLANE,
+        drive(1e-3),
+        "km",
+        r"x and y look like kilometres: all positions lie within 0.5 x 0.3 m, and from row to row nodes would move at "
+        r"10.0 m/s \(as degrees at 1,113 m/s\); read them with --units km",
+    ),
     "huge": (PLANE, drive(2e5), "mm", "the positions extend over 100,000 km, more than the earth's circumference"),
     "ms": (
         PLANE,
@@ -228,6 +238,21 @@ def test_windows_areas_and_publishers_are_doubted(
             )
         assert ended.value.code == (2 if strict else 0)
         assert "the window ends at 90 s, but trace street lasts 50 s" in capfd.readouterr().err
+    # Advice doubts the same.
+    own = TraceChoice(events=str(events), subscriptions=str(wanted))
+    check_choice("street", own, lake.name)
+    check_choice("street", replace(own, events=None, subscriptions=None, window=(0.0, 60.0)), lake.name)
+    check_choice("street", TraceChoice(window=(20.0, 50.0), strict=True), lake.name)
+    said = capfd.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["warning"] * 2
+    assert "1 of 3 events are left out: their publishers are not there at that time, as late at 10 s" in said[0]
+    assert "the window ends at 60 s, but trace street lasts 50 s: the window is cut" in said[1]
+    for strictly, words in (
+        (replace(own, strict=True), "1 of 3 events are left out"),
+        (TraceChoice(window=(20.0, 60.0), strict=True), "the window ends at 60 s, but trace street lasts 50 s"),
+    ):
+        with pytest.raises(TraceError, match=words):
+            check_choice("street", strictly, lake.name)
     # Events without a position are published where the trace has their publishers.
     keep_own_workload(lake, "sirens", [str(events)], str(wanted))
     assert expected_counts(lake, "sirens", "street") == {"pairs": 1, "events": 1, "nodes": 1}

@@ -219,6 +219,13 @@ def test_the_commands_take_a_trace(lake: Lake, tmp_path: Path, capfd: pytest.Cap
         (("simulate", "-p", "gossip"), "name a scenario"),
         (("simulate", "city", "--range", "100m", "-p", "gossip"), "need --trace"),
         (("simulate", "--trace", "buses", "--window", "9", "-p", "gossip"), "'9' is not a window"),
+        (("simulate", "--trace", "buses", "--workload", "nws", "-p", "gossip", *place), "there is no workload 'nws'"),
+        # These come before a trace is looked for, which may take minutes to read.
+        (("advise", "far.csv", "--workload", "nws", *place), "there are alerts-nearby, parking, convoy, news, mixed"),
+        (("advise", "far.csv", "--radio", "wifi", *place), "there is no 'wifi'; there are: 802.11p-6M"),
+        (("advise", "far.csv", "--events", "a.jsonl", *place), "needs both events and subscriptions"),
+        (("advise", "far.csv", "--events", "a.jsonl", "--subscriptions", "b.jsonl", *place), "no such file: a.jsonl"),
+        (("advise", "far.csv", *place), "there is no trace file far.csv"),
     ):
         code, _, err = call(*arguments)
         assert (code, words in err) == (2, True), err

@@ -17,6 +17,10 @@ from earshot.traces.xml_formats import header_of
 EARTH_M = 40_075_000.0
 "The circumference."
 FEW_METRES = 20.0
+DEGREE_M = EARTH_M / 360.0
+"Of latitude."
+SOUND_M_S = 340.0
+"Nodes of a trace are slower than this."
 SLOW_M_S = 0.05
 "Vehicles and people that move are faster than this."
 TIMES: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -88,12 +92,18 @@ def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
     extent = max(found.width_m, found.height_m)
     shape = f"{found.width_m:,.3g} x {found.height_m:,.3g} m"
     slow = found.speed_m_s is not None and 0 < found.speed_m_s < SLOW_M_S
+    in_kilometres = ""
     if "place" not in units.settled:
-        if not found.geo and extent < 5.0 and _could_be_degrees(found.box) and (slow or found.nodes > 2):
+        if not found.geo and extent < 5.0 and (in_kilometres := _kilometres(found)):
+            doubts.append(
+                f"x and y look like kilometres: all positions lie within {shape}, and {in_kilometres}; read them with "
+                "--units km, or settle it with --units m or --units degrees"
+            )
+        elif not found.geo and extent < 5.0 and _could_be_degrees(found.box) and (slow or found.nodes > 2):
             doubts.append(
                 f"x and y look like degrees: all positions lie within {shape}, from {found.box[0]:g} to "
                 f"{found.box[2]:g} and from {found.box[1]:g} to {found.box[3]:g}; read them with --units degrees, or "
-                "settle it with --units m"
+                "settle it with --units km or --units m"
             )
         elif extent < FEW_METRES and found.nodes > 1:
             doubts.append(
@@ -105,7 +115,7 @@ def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
                 f"the positions extend over {extent / 1000:,.0f} km, more than the earth's circumference: they may be "
                 "centimetres or millimetres; settle it with --units cm, --units mm or --units m"
             )
-    if "time" not in units.settled and (why := _milliseconds(found)):
+    if "time" not in units.settled and not in_kilometres and (why := _milliseconds(found)):
         doubts.append(f"times look like milliseconds: {why}; read them with --units ms, or settle it with --units s")
     if found.geo and "order" not in units.settled and (why := _swapped(found)):
         doubts.append(f"latitude and longitude look swapped: {why}; read them with --units lonlat")
@@ -114,6 +124,14 @@ def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
 
 def _could_be_degrees(box: Sequence[float]) -> bool:
     return abs(box[0]) <= 180 and abs(box[2]) <= 180 and abs(box[1]) <= 90 and abs(box[3]) <= 90 and any(box)
+
+
+def _kilometres(found: TraceFigures) -> str:
+    """Why x and y are rather kilometres than degrees or metres, by how fast nodes move; empty where they are not."""
+    per_s = found.speed_m_s
+    if not per_s or per_s >= SLOW_M_S or DEGREE_M * per_s < SOUND_M_S:
+        return ""
+    return f"from row to row nodes would move at {1000.0 * per_s:.1f} m/s (as degrees at {DEGREE_M * per_s:,.0f} m/s)"
 
 
 def _milliseconds(found: TraceFigures) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from earshot.errors import ScenarioError, TraceError
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.traces.ingest import longest_gap
 from earshot.records.trajectories import Trajectories
@@ -35,6 +36,10 @@ LONGEST_GAP_S = 1e9
 "Instead of no limit, which a scenario file cannot write."
 MOST_GROUPS = 12
 "A trace with more types of vehicles has one group of nodes; `type:NAME` names those of a type."
+
+
+class EmptyWindow(TraceError):
+    """No node of the trace is present in the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +78,16 @@ def scenario_from_trace(
     window = window_of(root, trace, about, start_s, end_s)
     rows = trace_rows(root, trace, window.start_s, window.end_s)
     if not rows.names:
-        raise TraceError(f"trace {trace} has no node between {window.start_s:.12g} and {window.end_s:.12g} s")
+        raise EmptyWindow(f"trace {trace} has no node between {window.start_s:.12g} and {window.end_s:.12g} s")
     west, south, east, north = about.box or _box_of(rows)
     width_m, height_m = (float(max(1, math.ceil(side))) for side in (east - west, north - south))
     max_gap_s = min(longest_gap(about.motion, about.interval_s), LONGEST_GAP_S)
+    present = mean_present(rows, window, max_gap_s)
+    if present == 0.0 and len(rows.time) > len(rows.names):
+        raise EmptyWindow(
+            f"trace {trace} has no node between {window.start_s:.12g} and {window.end_s:.12g} s: a node without a row "
+            f"for more than {max_gap_s:g} s is away"
+        )
     table: dict[str, Any] = {
         "name": trace,
         "description": f"{len(rows.names):,} nodes of trace {trace}, {window.start_s:.12g} to {window.end_s:.12g} s",
@@ -87,7 +98,7 @@ def scenario_from_trace(
         "medium": _medium(radio, range_m),
         "nodes": _nodes(rows, window, max_gap_s),
     }
-    facts = TraceFacts(width_m, height_m, len(rows.names), mean_present(rows, window, max_gap_s))
+    facts = TraceFacts(width_m, height_m, len(rows.names), present)
     table |= _workload(window, facts, workload, events, subscriptions)
     return read(Scenario, table, Where(f"trace {trace}"))
 
@@ -141,8 +152,7 @@ def _playback(window: TraceWindow, max_gap_s: float) -> dict[str, Any]:
 
 
 def _medium(radio: str, range_m: float | None) -> dict[str, Any]:
-    if radio != IDEAL and radio not in RADIOS:
-        raise ScenarioError(f"radio: there is no {radio!r}; there are: {', '.join([*RADIOS, IDEAL])}")
+    check_radio(radio)
     kind = "unit-disk" if radio == IDEAL else "contention"
     return {"kind": kind, "radio": radio} | ({} if range_m is None else {"range_m": range_m})
 
@@ -159,26 +169,54 @@ def _workload(
     subscriptions: str | os.PathLike[str] | None,
 ) -> dict[str, Any]:
     """The tables `publish` and `subscribe`, or `own`."""
-    if (events is None) != (subscriptions is None):
-        raise ScenarioError("a workload of your own needs both events and subscriptions")
+    check_workload(window.lake, workload, events, subscriptions)
     if events is not None and subscriptions is not None:
-        if workload is not None:
-            raise ScenarioError("name a workload, or give files of events and subscriptions, not both")
         files = {"events": Path(events).absolute(), "subscriptions": Path(subscriptions).absolute()}
-        return {"own": {**{key: _json_lines(file) for key, file in files.items()}, "start_s": window.start_s}}
+        return {"own": {**{key: str(file) for key, file in files.items()}, "start_s": window.start_s}}
     name = workload or DEFAULT_PRESET
     if name in PRESETS:
         return dict(preset_tables(name, facts))
     return {"own": {"lake": window.lake, "workload": name, "start_s": window.start_s}}
 
 
-def _json_lines(file: Path) -> str:
+def check_radio(radio: str) -> None:
+    """ScenarioError where there is no such radio."""
+    if radio != IDEAL and radio not in RADIOS:
+        raise ScenarioError(f"radio: there is no {radio!r}; there are: {', '.join([*RADIOS, IDEAL])}")
+
+
+def check_workload(
+    lake: str,
+    workload: str | None,
+    events: str | os.PathLike[str] | None,
+    subscriptions: str | os.PathLike[str] | None,
+) -> None:
+    """ScenarioError where a workload cannot be what the user means. It needs no trace."""
+    if (events is None) != (subscriptions is None):
+        raise ScenarioError("a workload of your own needs both events and subscriptions")
+    if events is not None and subscriptions is not None:
+        if workload is not None:
+            raise ScenarioError("name a workload, or give files of events and subscriptions, not both")
+        for file in (Path(events), Path(subscriptions)):
+            _check_json_lines(file)
+    elif workload is not None and workload not in PRESETS:
+        kept = sorted({row["workload"] for row in ArrowLake(lake).partitions("events")})
+        if workload not in kept:
+            of_lake = f"the lake has {', '.join(kept[:5])}" if kept else f"the lake {lake} has none of its own"
+            raise ScenarioError(
+                f"there is no workload {workload!r}; there are {', '.join(PRESETS)}, and {of_lake}; "
+                f"`earshot workload {workload} --events FILE --subscriptions FILE --lake {lake}` makes one"
+            )
+
+
+def _check_json_lines(file: Path) -> None:
     if file.suffix != ".jsonl":
         raise ScenarioError(
             f"{file}: a scenario reads .jsonl; put other files into the lake (`earshot workload NAME --events ... "
             "--subscriptions ...`) and name that workload"
         )
-    return str(file)
+    if not file.exists():
+        raise ScenarioError(f"no such file: {file}; check the path")
 
 
 def scenario_doubts(scenario: Scenario) -> list[str]:
