@@ -32,6 +32,8 @@ class Surroundings:
     events_per_s: float
     packet_airtime_s: float = 0.0
     "How long an event's packet keeps the channel busy; 0 where that is not known."
+    fewest_nodes: float = math.inf
+    "The nodes of the smallest network that the settings must fit, where a protocol runs on parts of the trace."
 
     @property
     def density_per_m2(self) -> float:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from earshot.pipeline.advice.advice_text import advice_json, advice_toml, advice_words, use_words
-from earshot.pipeline.advice.advise import Advice, Question, Regret
+from earshot.pipeline.advice.advise import Advice, Question, Regret, regret_of
 from earshot.pipeline.advice.judge import Effort, short_names
-from earshot.pipeline.advice.search import Measured, Round, SearchResult, TunedProtocol, standing_of
+from earshot.pipeline.advice.search import Goal, Measured, Round, SearchResult, TunedProtocol, standing_of
 from earshot.pipeline.advice.verdict import Overturned, Verdict
 from earshot.pipeline.advice.windows import QUICK, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity
@@ -62,6 +62,7 @@ def advice() -> Advice:
         losses={"impossible": 0.036, "never heard": 0.01, "dropped: queue-full": 0.001},
         capacity=ProtocolCapacity("steam", 6.0, False, ()),
         left_out={"codd": "a run takes more than 20 s here"},
+        failed={},
         names={one: one.protocol for one in measured},
         runs={},
         effort=Effort(12, 600.0, 40.0, 38.0),
@@ -89,7 +90,12 @@ def test_the_whole_answer_in_words():
         "Where it loses: of News events 90.0 % arrive; 3.6 % of what is expected is lost because no path led to "
         "the receiver in time; 1.0 % of what is expected is lost because nobody who had the event was heard."
     )
-    assert honest.startswith("Judged on 2 windows that the search did not see: ")
+    assert honest.startswith(
+        "Judged on 2 windows that the search did not see: 50 to 100 s (sparse, 10 nodes); 200 to 250 s (dense, 100 "
+    )
+    turned = advice().verdict
+    turned = replace(advice(), verdict=replace(turned, windows=turned.windows[::-1]))
+    assert advice_words(turned)[4] == honest, "windows are named in the order of their times"
     assert honest.endswith("Regret: none: of 3 candidates judged there it is the best in hindsight too.")
     assert search == (
         "The search tried 3 candidates of 3 protocols in 1 round and ended because its time is spent. Search and "
@@ -98,12 +104,47 @@ def test_the_whole_answer_in_words():
     assert left_out.startswith("Left out: codd (a run takes more than 20 s here).")
 
 
+def test_every_candidate_that_failed_is_named_with_the_reason():
+    many, more = (TunedProtocol("drip", (("brokers", count),), {"brokers": count}) for count in (20, 41))
+    slow = TunedProtocol("georendezvous")
+    small = "SettingsError: brokers must not exceed the network's nodes"
+    failed = replace(advice(), failed={many: small, slow: "a run takes more than 9 s here", more: small})
+    assert advice_words(failed)[-1] == (
+        "Failed, so not compared further: drip with brokers = 20 and drip with brokers = 41 (SettingsError: brokers "
+        "must not exceed the network's nodes); georendezvous with its defaults (a run takes more than 9 s here)."
+    )
+    assert advice_json(failed)["failed"] == [
+        {"protocol": "drip", "settings": {"brokers": 20}, "reason": small},
+        {"protocol": "georendezvous", "settings": {}, "reason": "a run takes more than 9 s here"},
+        {"protocol": "drip", "settings": {"brokers": 41}, "reason": small},
+    ]
+    assert len(advice_words(advice())) == 7, "nothing failed, nothing is said"
+
+
 def test_regret_is_told_with_the_one_that_was_better():
     regretted = replace(advice(), regret=Regret(ODMRP, 0.012, 0.04))
     assert advice_words(regretted)[4].endswith(
         "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, the best of 3 candidates "
         "judged there."
     )
+
+
+def test_with_latency_as_the_goal_the_regret_is_of_latency():
+    whole = advice()
+    quicker = replace(
+        whole, question=replace(whole.question, goal=Goal.LATENCY), verdict=replace(whole.verdict, chosen=GOSSIP)
+    )
+    regret = regret_of(quicker.verdict)
+    assert regret == Regret(STEAM, pytest.approx(0.289), 0.0, 0.0), "it is cheaper and faster, and delivers less"
+    slow = replace(quicker, regret=Regret(ODMRP, 0.012, 0.04, 0.3))
+    assert "Regret: 1.2 points of delivery and 30 % of latency against odmrp" in " ".join(advice_words(slow))
+    assert advice_json(slow)["regret"]["latency"] == 0.3
+    assert advice_words(replace(quicker, verdict=whole.verdict))[1].startswith(
+        "odmrp ties on delivery at 0.25 times the latency; "
+    )
+    steam = replace(whole.verdict, standings=whole.standings[::-1])
+    assert regret_of(steam) == Regret(GOSSIP, 0.0, pytest.approx(0.07 / 0.03 - 1.0), pytest.approx(3.0))
+    assert regret_of(replace(steam, standings=whole.standings[:1])) is None
 
 
 def test_the_regret_of_a_choice_that_was_judged_alone_is_not_known():

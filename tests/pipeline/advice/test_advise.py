@@ -13,9 +13,12 @@ from pyspark.sql import SparkSession
 from earshot.cli import earshot
 from earshot.cli.options import read_settings_file
 from earshot.cli.spark import ProgressBar
-from earshot.pipeline.advice.advise import losses_by_cause
+from earshot.errors import TraceError
+from earshot.pipeline.advice.advise import Question, Scenarios, losses_by_cause
+from earshot.pipeline.advice.windows import QUICK, TraceSlot
 from earshot.pipeline.campaigns.flow import LakeRows
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.traces.ingest import ingest
 
 PROTOCOLS = "cbf,flooding"
 
@@ -96,6 +99,20 @@ def test_a_workload_that_nobody_can_receive_is_said_to_be_one(crowd: Path, tmp_p
     )  # fmt: skip
     assert answer.exit_code != 0
     assert "nobody was to receive anything" in str(answer.exception)
+
+
+@pytest.mark.spark
+def test_a_window_in_a_break_of_the_trace_has_no_nodes(tmp_path: Path, spark: SparkSession) -> None:
+    lake, file = Lake(spark, tmp_path / "lake"), tmp_path / "shifts.csv"
+    times = [*range(0, 41, 2), *range(200, 241, 2)]
+    rows = [f"{node},{time},{time},{place}" for place, node in enumerate(("ann", "bob")) for time in times]
+    file.write_text("\n".join(["node,time,x_m,y_m", *rows]) + "\n")
+    ingest(lake, [str(file)])
+    windows = Scenarios(lake.name, Question("shifts", workload="news"), QUICK)
+    assert [windows.has_nodes(TraceSlot(start, start + 20.0)) for start in (0.0, 100.0, 210.0)] == [True, False, True]
+    assert [made.node_count for made in windows.made] == [2, 2]
+    with pytest.raises(TraceError, match="trace shifts has no node between 100 and 120 s"):
+        windows(TraceSlot(100.0, 120.0))
 
 
 def test_losses_are_means_of_the_windows_as_the_ceiling_is() -> None:

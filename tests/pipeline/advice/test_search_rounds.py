@@ -135,6 +135,19 @@ def test_exactly_the_tolerance_behind_is_too_much_to_be_separated_by_price() -> 
     assert not is_separated(leader, other, Goal.DELIVERY)
 
 
+def test_a_price_that_is_a_multiple_in_every_window_separates_however_busy_the_windows_are() -> None:
+    busy = [0.2, 0.02, 0.001]
+    leader = standing_of(TunedProtocol("a"), {n: Measured(0.9, cost, 0.1) for n, cost in enumerate(busy)})
+    other = standing_of(TunedProtocol("b"), {n: Measured(0.9, 1.3 * cost, 0.1) for n, cost in enumerate(busy)})
+    mixed = standing_of(
+        TunedProtocol("c"),
+        {n: Measured(0.9, t * cost, 0.1) for n, (t, cost) in enumerate(zip((2, 1, 0.9), busy, strict=True))},
+    )
+    assert is_separated(leader, other, Goal.DELIVERY)
+    assert not is_separated(other, leader, Goal.DELIVERY)
+    assert not is_separated(leader, mixed, Goal.DELIVERY)
+
+
 # The verdict.
 
 

@@ -130,3 +130,60 @@ def test_further_windows_in_which_nobody_receives_leave_the_verdict_and_first_on
     assert judge_choice([RELAY, CARRIER], [["u"], [""]], *asked).windows == ("u",)
     with pytest.raises(TraceError, match="nobody was to receive anything in the windows that the search did not see"):
         judge_choice([RELAY, CARRIER], [[""], ["u"]], *asked)
+
+
+class Beside:
+    """Both deliver alike; the other is a little dearer on the first windows and half as dear on the further ones."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def __call__(self, candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        self.asked.append(tuple(windows))
+        cost = {"u": 0.11, "v": 0.11, "w": 0.05, "x": 0.05}
+        return {
+            (one, window): Measured(0.9, 0.1 if one == RELAY else cost[window], 1.0)
+            for one in candidates
+            for window in windows
+            if window in cost
+        }
+
+
+def test_a_choice_that_stands_is_judged_on_the_further_windows_too_where_there_is_time():
+    judge, wanted = Beside(), []
+
+    def has_time(some: Sequence[TunedProtocol], windows: Sequence[str]) -> bool:
+        wanted.append((list(some), tuple(windows)))
+        return True
+
+    groups = [["u", "v"], ["w", "x"]]
+    verdict = judge_choice([RELAY, FLOOD], groups, judge, {}, Goal.DELIVERY, lambda some, *_: some, has_time)
+    assert wanted == [([RELAY, FLOOD], ("w", "x"))], "the choice first, and everybody beside it"
+    assert judge.asked == [("u", "v"), ("w", "x")]
+    assert (verdict.chosen, verdict.windows, verdict.overturned) == (RELAY, ("u", "v", "w", "x"), ())
+    assert [one.candidate for one in verdict.standings] == [FLOOD, RELAY], "its regret is not hidden"
+    assert verdict.standings[0].mean.cost == pytest.approx(0.08)
+    assert set(verdict.own.by_window) == {"u", "v", "w", "x"}
+
+
+def test_further_windows_are_left_alone_without_time_rivals_or_receivers():
+    settled = ({}, Goal.DELIVERY, lambda some, *_: some)
+    for finalists, groups, has_time, asked in (
+        ([RELAY, FLOOD], [["u"], ["w"]], False, [("u",)]),
+        ([RELAY], [["u"], ["w"]], True, [("u",)]),
+        ([RELAY, FLOOD], [["u"], [""]], True, [("u",), ("",)]),
+        ([RELAY, FLOOD], [["u"], []], True, [("u",)]),
+    ):
+        judge = Beside()
+        verdict = judge_choice(finalists, groups, judge, *settled, lambda *_, has_time=has_time: has_time)
+        assert (verdict.chosen, verdict.windows, judge.asked) == (RELAY, ("u",), asked)
+
+
+def test_a_choice_that_fails_on_further_windows_keeps_the_figures_it_had():
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        works = [(one, window) for one in candidates for window in windows if (one, window) != (RELAY, "w")]
+        return {place: Measured(0.9, 0.1, 1.0) for place in works}
+
+    groups = [["u"], ["w"]]
+    verdict = judge_choice([RELAY, FLOOD], groups, judge, {}, Goal.DELIVERY, lambda some, *_: some, lambda *_: True)
+    assert (verdict.chosen, verdict.windows) == (RELAY, ("u",))

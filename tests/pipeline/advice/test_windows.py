@@ -95,3 +95,19 @@ def test_a_short_trace_is_one_slot_with_other_seeds_and_a_shorter_one_is_refused
 
 def test_the_mean_of_a_span_weighs_by_time():
     assert mean_between([(0.0, 10.0), (30.0, 40.0)], 0.0, 40.0, 40.0) == 17.5
+
+
+def test_windows_without_nodes_are_left_out_and_those_kept_back_take_the_place_of_the_first():
+    plan = plan_windows([(10.0 * n, 60.0) for n in range(90)], 900.0, QUICK)
+    first, second = plan.unseen
+    assert plan.where(lambda _: True) == plan
+    gap = first[0]
+    assert plan.where(lambda window: window != gap).unseen == (first[1:], second)
+    found = plan.where(lambda window: window not in first)
+    assert (found.rungs, found.unseen) == (plan.rungs, (second, ()))
+    seen = plan.rungs[0]
+    assert plan.where(lambda window: window not in seen).rungs == plan.rungs[1:]
+    for nobody in (plan.unseen, plan.rungs):
+        empty = {window for group in nobody for window in group}
+        with pytest.raises(TraceError, match="has no nodes for most of its time: choose a part of it with --window"):
+            plan.where(lambda window, empty=empty: window not in empty)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, differ, difference, figure_of
+from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, differ, difference, figure_of, ratio
 
 
 def by_seed(*values: float) -> dict[int, float]:
@@ -75,3 +75,24 @@ def test_single_seeds_differ_unless_they_are_equal() -> None:
     assert differ(figure_of({0: 0.5}), figure_of({0: 0.6}))
     assert not differ(figure_of({0: 0.5}), figure_of({0: 0.5}))
     assert math.isnan(figure_of({0: 0.5}).low)
+
+
+def test_values_of_busy_and_calm_parts_differ_by_a_factor_and_not_by_an_amount() -> None:
+    busy, twice = figure_of(by_seed(0.2, 0.001)), figure_of(by_seed(0.4, 0.00202))
+    assert not differ(busy, twice)
+    assert differ(busy, twice, by_ratio=True)
+    times = ratio(twice, busy)
+    assert times is not None
+    assert times.mean == pytest.approx(math.log(2 * 1.01**0.5))
+    assert not differ(busy, figure_of(by_seed(0.4, 0.0009)), by_ratio=True)
+    assert not differ(busy, busy, by_ratio=True)
+    assert differ(figure_of({1: 0.2}), figure_of({1: 0.3}), by_ratio=True), "of one seed, any difference counts"
+    assert not differ(figure_of({1: 0.2}), figure_of({1: 0.2}), by_ratio=True)
+
+
+def test_a_value_of_nothing_or_without_end_has_no_ratio_and_amounts_decide() -> None:
+    nothing, some = figure_of(by_seed(0.0, 0.0)), figure_of(by_seed(1.0, 1.0))
+    assert ratio(some, nothing) is None
+    assert ratio(figure_of({1: 1.0}), figure_of({2: 1.0})) is None
+    assert ratio(figure_of({1: math.inf}), figure_of({1: 1.0})) is None
+    assert differ(some, nothing, by_ratio=True)

@@ -363,3 +363,18 @@ def test_figures_are_short() -> None:
     assert number(Figure(0.98765, 0.9753, 1.0, 5)) == "0.988 ± 0.0124"
     assert number(Figure(1234567.0, math.nan, math.nan, 1)) == "1.23 M"
     assert number(None) == "-"
+
+
+def test_where_windows_are_repeats_costs_are_compared_by_their_ratio() -> None:
+    seeds, windows = Runs(), Runs()
+    for protocol, airtime in (("hearsay", [0.2, 0.001]), ("flooding", [0.4, 0.00202])):
+        seeds.add(protocol, [0.9, 0.9], airtime)
+        windows.add(protocol, [0.9, 0.9], airtime, trace="town", window="2 unseen windows")
+    together = [{**row, "point": "2 unseen windows"} for row in windows.rows]
+    (of_windows,) = board_of(together, windows.figures).rankings
+    assert [(row.rank, row.ties.get("airtime_mean")) for row in seeds.ranking().rows] == [
+        (1, ("flooding",)),
+        (1, ("hearsay",)),
+    ]
+    assert [(row.rank, row.ties.get("airtime_mean")) for row in of_windows.rows] == [(1, None), (2, None)]
+    assert of_windows.point.repeats == "window"

@@ -645,3 +645,11 @@ def test_a_neighbour_at_the_edge_of_what_is_safe_is_a_step_to_a_place() -> None:
         here.hear_neighbour(name, "", 10.0)
         here.hear_motion(name, (x, 0, 0, 0), 10.0)
     assert here._closer_hop(Position(500.0, 0.0), Position(0.0, 0.0), 10.0) == "edge"
+
+
+def test_no_guess_has_more_brokers_than_the_smallest_network_has_nodes() -> None:
+    small = replace(AROUND, fewest_nodes=12)
+    brokers, *_ = Drip.tuning(small)
+    assert (brokers.name, brokers.high) == ("brokers", 12)
+    assert all(value <= 12 for value in brokers.values())
+    assert Drip.tuning(replace(AROUND, fewest_nodes=7)) == ()

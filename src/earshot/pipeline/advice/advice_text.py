@@ -45,6 +45,7 @@ def advice_words(advice: Advice) -> list[str]:
             honest_words(advice),
             search_words(advice),
             left_out_words(advice),
+            failed_words(advice),
         )
         if paragraph
     ]
@@ -98,7 +99,8 @@ def others_words(advice: Advice) -> str:
     parts = []
     for standing in list(by_protocol.values())[:MOST_OTHERS]:
         apart = standing.mean.delivery - own.mean.delivery
-        cost = _times(standing.mean.cost, own.mean.cost, _cost_name(advice))
+        goal = advice.question.goal
+        cost = _times(goal.price(standing.mean), goal.price(own.mean), _price_name(advice))
         if abs(apart) <= Goal.DELIVERY.tolerance:
             parts.append(f"{standing.candidate.protocol} ties on delivery at {cost}")
         else:
@@ -149,9 +151,9 @@ def _cause(cause: str) -> str:
 def honest_words(advice: Advice) -> str:
     """What the figures stand on, and the regret against the best in hindsight."""
     plan, regret = advice.plan, advice.regret
-    price = "latency" if advice.question.goal is Goal.LATENCY else _cost_name(advice)
+    price = _price_name(advice)
     given_up = "".join(_overturned_words(choice, price) for choice in advice.verdict.overturned)
-    windows = [str(window) for window in advice.verdict.windows]
+    windows = [str(window) for window in sorted(advice.verdict.windows, key=lambda slot: (slot.start_s, slot.seed))]
     unseen = "had no part in the choice" if advice.verdict.overturned else "the search did not see"
     where = f"judged on {_count(windows, 'window')} that {unseen}: {'; '.join(windows)}"
     if not plan.whole:
@@ -164,8 +166,9 @@ def honest_words(advice: Advice) -> str:
     elif regret.best == advice.chosen:
         hindsight = f"none: of {len(advice.standings)} candidates judged there it is the best in hindsight too"
     else:
+        dearer = regret.latency if advice.question.goal is Goal.LATENCY else regret.cost
         hindsight = (
-            f"{100 * regret.delivery:.1f} points of delivery and {100 * regret.cost:.0f} % of {_cost_name(advice)} "
+            f"{100 * regret.delivery:.1f} points of delivery and {100 * dearer:.0f} % of {price} "
             f"against {candidate_words(regret.best)}, the best of {len(advice.standings)} candidates judged there"
         )
     return f"{given_up}{_sentence(where)} Regret: {hindsight}."
@@ -218,6 +221,15 @@ def left_out_words(advice: Advice) -> str:
         return ""
     names = [f"{name} ({reason})" for name, reason in advice.left_out.items()]
     return f"Left out: {', '.join(names)}. A larger --budget, or --protocols with these alone, tries them."
+
+
+def failed_words(advice: Advice) -> str:
+    """Which candidates had a run that failed, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for candidate, reason in advice.failed.items():
+        by_reason.setdefault(reason, []).append(candidate_words(candidate))
+    parts = [f"{_listed(names)} ({reason})" for reason, names in by_reason.items()]
+    return f"Failed, so not compared further: {'; '.join(parts)}." if parts else ""
 
 
 def reasons_words(advice: Advice) -> list[str]:
@@ -284,6 +296,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "windows": [str(window) for window in advice.verdict.windows],
         "surroundings": asdict(advice.surroundings),
         "left_out": dict(advice.left_out),
+        "failed": [{**_candidate_json(candidate), "reason": reason} for candidate, reason in advice.failed.items()],
         "effort": {**asdict(advice.effort), "slowdown": advice.effort.slowdown},
         "budget_s": advice.question.budget_s,
         "took_s": advice.took_s,
@@ -294,7 +307,9 @@ def _regret_json(regret: Regret | None) -> dict[str, Any] | None:
     """None where nobody else was judged: then nothing is known about it."""
     if regret is None:
         return None
-    return {"best": _candidate_json(regret.best), "delivery": regret.delivery, "cost": regret.cost}
+    latency = regret.latency if math.isfinite(regret.latency) else None
+    price = {"cost": regret.cost, "latency": latency}
+    return {"best": _candidate_json(regret.best), "delivery": regret.delivery, **price}
 
 
 def _candidate_json(candidate: TunedProtocol) -> dict[str, Any]:
@@ -347,6 +362,11 @@ def _own(advice: Advice) -> Standing:
 
 def _cost_name(advice: Advice) -> str:
     return "airtime" if "airtime_mean" in advice.row.figures else "bytes a delivery"
+
+
+def _price_name(advice: Advice) -> str:
+    """What is compared where deliveries are about the same."""
+    return "latency" if advice.question.goal is Goal.LATENCY else _cost_name(advice)
 
 
 def _times(ours: float, theirs: float, what: str) -> str:

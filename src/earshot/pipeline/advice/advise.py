@@ -6,7 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import ScenarioError, SettingsError, TraceError
@@ -21,14 +21,20 @@ from earshot.pipeline.advice.search import (
     contenders,
 )
 from earshot.pipeline.advice.verdict import Verdict, judge_choice
-from earshot.pipeline.advice.windows import QUICK, THOROUGH, TraceSlot, WindowPlan, plan_windows
+from earshot.pipeline.advice.windows import QUICK, THOROUGH, Lengths, TraceSlot, WindowPlan, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity, find_capacity
 from earshot.pipeline.campaigns.flow import LakeRows, Say, lake_rows
 from earshot.pipeline.campaigns.leaderboard import WHOLE_AND_BY_TYPE, BoardRow, Ranking
 from earshot.pipeline.campaigns.sweeps import Progress
 from earshot.pipeline.oracle.reachable import radio_range_m
 from earshot.pipeline.traces.trace_profile import RANGES_M, Profile, profile_trace
-from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace, window_of
+from earshot.pipeline.traces.trace_scenario import (
+    DEFAULT_RADIO,
+    EmptyWindow,
+    relative_window,
+    scenario_from_trace,
+    window_of,
+)
 from earshot.protocols.catalogue import PROTOCOLS, protocol
 from earshot.protocols.tuning import Surroundings
 from earshot.simulation.engine.run import settings_in
@@ -53,6 +59,8 @@ FINALISTS = 4
 "How many of the last round are judged on the unseen windows, beside each protocol's best."
 OVERTIME = 0.25
 "The last judgement may exceed the budget by this share of it, where it could not compare the choice with any other."
+CAPACITY_RUNS = 16.0
+"Further windows are judged only if the time of this many of the choice's runs is left to find its capacity."
 SLOWEST = 1.0 / 12.0
 "A protocol whose run on a long window takes more than this share of the budget of processor time is left out."
 SHARE = 0.6
@@ -91,6 +99,8 @@ class Regret:
     "Points of delivery, as a share; 0 where the chosen one delivers more."
     cost: float
     "The share by which its airtime (or bytes a delivery) exceeds the best one's; 0 where it does not."
+    latency: float = 0.0
+    "The same of its latency."
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,8 @@ class Advice:
     capacity: ProtocolCapacity | None
     left_out: Mapping[str, str]
     "Protocols that could not be judged, each with the reason."
+    failed: Mapping[TunedProtocol, str]
+    "Candidates of the other protocols that had a run which failed, each with the reason. They count nowhere after it."
     names: Mapping[TunedProtocol, str]
     "What each candidate that was judged on the unseen windows is called there."
     runs: Mapping[str, JudgedRun]
@@ -162,10 +174,13 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     presence, end_s, surroundings = _surroundings(lake, question, say)
     budget = Budget(question.budget_s)
     plan = plan_windows(presence, end_s, QUICK if question.quick else THOROUGH, surroundings.events_per_s)
-    scenario = _Scenarios(lake.folder.root, question, plan)
+    scenario = Scenarios(lake.folder.root, question, plan.lengths)
+    plan = plan.where(scenario.has_nodes)
     most_per_s = question.budget_s * SLOWEST / plan.lengths.long_s
     judge = TraceJudge(lake, f"advise-{question.trace}", scenario, most_per_s, say, progress)
-    first = scenario(plan.rungs[0][0])
+    smallest = min(scenario.made, key=lambda made: made.node_count)
+    # Settings that fit the window with the fewest nodes fit all of them.
+    surroundings = replace(surroundings, fewest_nodes=smallest.node_count)
     tunables = {name: protocol(name).tuning(surroundings) for name in _in_order(question.protocols)}
 
     first_group, second_group = plan.unseen
@@ -189,16 +204,25 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
             within = judge.within(some[:fewest], windows, budget.left_s + OVERTIME * budget.seconds)
         return within if len(within) >= min(fewest, FEWEST_JUDGED) else ()
 
+    def affords_more(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> bool:
+        measured = [
+            judge.results[some[0], window].took_s for window in first_group if (some[0], window) in judge.results
+        ]
+        capacity_s = CAPACITY_RUNS * max(measured, default=0.0)
+        return judge.estimate_s(some, windows) <= budget.left_s - RESERVE_S - capacity_s
+
     say("trying protocols")
     search = HalvingSearch(
-        tunables, plan.rungs, judge, question.goal, affords, lambda name, given: _accepts(first, name, given)
+        tunables, plan.rungs, judge, question.goal, affords, lambda name, given: _accepts(smallest, name, given)
     )
     found = search.run()
     if found is None:
         raise _nothing_judged(question, judge)
     say("judging on windows that the search did not see")
     finalists = _finalists(found, judge, plan, budget)
-    verdict = judge_choice(finalists, plan.unseen, judge, dict(judge.results), question.goal, affords_again)
+    verdict = judge_choice(
+        finalists, plan.unseen, judge, dict(judge.results), question.goal, affords_again, affords_more
+    )
     chosen, standings = verdict.chosen, verdict.standings
     names = short_names([chosen, *(standing.candidate for standing in standings if standing.candidate != chosen)])
     runs = {
@@ -210,6 +234,7 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     ranking = as_one_point(rows, runs, verdict.windows_words).leaderboard.rankings[0]
     densest = max(verdict.windows, key=lambda slot: slot.present)
     capacity = _capacity(lake, question, scenario(densest), densest, verdict, budget, judge, say)
+    left_out = _left_out(question, found, judge)
     return Advice(
         question,
         surroundings,
@@ -217,10 +242,11 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
         found,
         verdict,
         ranking,
-        _regret(verdict),
+        regret_of(verdict),
         losses_by_cause(rows, {judge.runs[chosen, window].id for window in verdict.windows}),
         capacity,
-        _left_out(question, found, judge),
+        left_out,
+        {candidate: reason for candidate, reason in judge.failures.items() if candidate.protocol not in left_out},
         names,
         runs,
         judge.effort,
@@ -236,7 +262,10 @@ def _surroundings(lake: Lake, question: Question, say: Say) -> tuple[list[tuple[
     window = window_of(root, question.trace, about, about.start if start_s is None else start_s, end_s)
     middle = (window.start_s + window.end_s) / 2.0
     sample = TraceSlot(max(window.start_s, middle - SAMPLE_S), min(window.end_s, middle + SAMPLE_S))
-    scenario = made_from(root, question, sample)
+    try:
+        scenario = made_from(root, question, sample)
+    except EmptyWindow:
+        scenario = made_from(root, question, TraceSlot(window.start_s, window.end_s))
     radio = radio_of(question.radio)
     range_m = radio_range_m(scenario)
     profile = profile_trace(lake, question.trace, sorted({*RANGES_M, range_m}), lambda words: say(f"profile: {words}"))
@@ -287,24 +316,36 @@ def made_from(lake: str, question: Question, window: TraceSlot) -> Scenario:
     )
 
 
-class _Scenarios:
+class Scenarios:
     """The scenario of each window; made once."""
 
-    def __init__(self, lake: str, question: Question, plan: WindowPlan) -> None:
+    def __init__(self, lake: str, question: Question, lengths: Lengths) -> None:
         self.lake = lake
         self.question = question
-        self.plan = plan
+        self.lengths = lengths
         self._made: dict[tuple[float, float], Scenario] = {}
 
     def __call__(self, window: TraceSlot) -> Scenario:
         place = window.start_s, window.end_s
         if place not in self._made:
-            lengths = self.plan.lengths
             made = made_from(self.lake, self.question, window)
             self._made[place] = made.with_(
-                warm_up_s=lengths.warm_up_of(window), cool_down_s=lengths.cool_down_of(window)
+                warm_up_s=self.lengths.warm_up_of(window), cool_down_s=self.lengths.cool_down_of(window)
             )
         return self._made[place]
+
+    def has_nodes(self, window: TraceSlot) -> bool:
+        """Whether the trace has anybody in this window; its scenario is made."""
+        try:
+            self(window)
+        except EmptyWindow:
+            return False
+        return True
+
+    @property
+    def made(self) -> list[Scenario]:
+        """All that were made so far."""
+        return list(self._made.values())
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
@@ -321,7 +362,7 @@ def _accepts(scenario: Scenario, name: str, given: Mapping[str, Any]) -> bool:
 
 def _nothing_judged(question: Question, judge: TraceJudge) -> Exception:
     if judge.failures:
-        some = "; ".join(f"{name}: {reason}" for name, reason in list(judge.failures.items())[:3])
+        some = "; ".join(f"{candidate}: {reason}" for candidate, reason in list(judge.failures.items())[:3])
         return ScenarioError(f"no protocol could be judged on trace {question.trace}: {some}")
     return TraceError(
         f"nobody was to receive anything in the first window of trace {question.trace}: choose a workload that more "
@@ -345,12 +386,22 @@ def _finalists(found: SearchResult, judge: TraceJudge, plan: WindowPlan, budget:
     return wanted[: max(len(needed), len(afforded))]
 
 
-def _regret(verdict: Verdict) -> Regret | None:
+def regret_of(verdict: Verdict) -> Regret | None:
+    """What the choice lacks against the best in hindsight; None where nobody else was judged."""
     best, own = verdict.standings[0], verdict.own
     if len(verdict.standings) < 2:
         return None
-    cost = own.mean.cost / best.mean.cost - 1.0 if best.mean.cost > 0 else 0.0
-    return Regret(best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), max(0.0, cost))
+    return Regret(
+        best.candidate,
+        max(0.0, best.mean.delivery - own.mean.delivery),
+        _excess(own.mean.cost, best.mean.cost),
+        _excess(own.mean.latency_s, best.mean.latency_s),
+    )
+
+
+def _excess(ours: float, theirs: float) -> float:
+    """The share by which a price exceeds another; 0 where it does not, or the other is none."""
+    return max(0.0, ours / theirs - 1.0) if 0.0 < theirs < math.inf else 0.0
 
 
 def losses_by_cause(rows: LakeRows, runs: set[str]) -> dict[str, float]:
@@ -402,7 +453,7 @@ def _capacity(
 def _left_out(question: Question, found: SearchResult, judge: TraceJudge) -> dict[str, str]:
     judged = {standing.candidate.protocol for search_round in found.rounds for standing in search_round.standings}
     missing = [name for name in question.protocols if name not in judged]
-    reasons = {name.split()[0]: reason for name, reason in judge.failures.items()}
+    reasons = {candidate.protocol: reason for candidate, reason in judge.failures.items()}
     return {name: reasons.get(name, "there was no time for it") for name in missing}
 
 

@@ -63,7 +63,7 @@ class TraceJudge:
     results: dict[tuple[TunedProtocol, TraceSlot], Measured] = field(default_factory=dict)
     runs: dict[tuple[TunedProtocol, TraceSlot], Run] = field(default_factory=dict)
     "What was run and finished."
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[TunedProtocol, str] = field(default_factory=dict)
     "Why the last run of a candidate failed, by candidate."
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     "By run, failed ones too."
@@ -90,7 +90,7 @@ class TraceJudge:
         for place, run in asked.items():
             outcome = by_run[run.id]
             if outcome.status != "done":
-                self.failures[str(place[0])] = _reason(outcome)
+                self.failures[place[0]] = _reason(outcome)
             elif (measured := _measured(figures.get(run.id, {}), outcome.took_s)) is not None:
                 self.results[place] = measured
                 self.runs[place] = run

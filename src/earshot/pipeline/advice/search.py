@@ -18,7 +18,7 @@ from enum import Enum
 from itertools import combinations
 from typing import Any
 
-from earshot.pipeline.campaigns.intervals import difference, figure_of
+from earshot.pipeline.campaigns.intervals import Figure, difference, figure_of, ratio
 from earshot.protocols.tuning import Tunable
 
 Window = Any
@@ -367,13 +367,13 @@ def is_separated(leader: Standing, other: Standing, goal: Goal) -> bool:
     if len(leader.by_window) < FEWEST_WINDOWS:
         return False
 
-    def lead(value: Callable[[Measured], float]) -> tuple[float, float]:
+    def both(value: Callable[[Measured], float]) -> tuple[Figure, Figure]:
         ours = figure_of({n: value(measured) for n, measured in enumerate(leader.by_window.values())})
-        theirs = figure_of({n: value(measured) for n, measured in enumerate(other.by_window.values())})
-        apart = difference(ours, theirs)
-        assert apart is not None
-        return apart.low, apart.high
+        return ours, figure_of({n: value(measured) for n, measured in enumerate(other.by_window.values())})
 
-    delivers_more = lead(lambda measured: measured.delivery)[0]
-    costs_more = lead(goal.price)[1]
-    return delivers_more > goal.tolerance or (delivers_more > -goal.tolerance and costs_more < 0.0)
+    delivery = difference(*both(lambda measured: measured.delivery))
+    prices = both(goal.price)
+    price = ratio(*prices) or difference(*prices)
+    assert delivery is not None
+    assert price is not None
+    return delivery.low > goal.tolerance or (delivery.low > -goal.tolerance and price.high < 0.0)

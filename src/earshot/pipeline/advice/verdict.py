@@ -2,7 +2,8 @@
 
 Where another candidate is clearly better on the unseen windows, these windows have something to say, and they are
 used: the choice is made again from all windows so far, and a further group of unseen windows judges it. What is
-reported comes from windows that had no part in the choice. There is no Spark here.
+reported comes from windows that had no part in the choice. Where nothing speaks against the choice and there is time
+for it, the further group judges it too: with more windows, fewer differences can be chance. There is no Spark here.
 """
 
 from __future__ import annotations
@@ -72,20 +73,24 @@ def judge_choice(
     measured: Results,
     goal: Goal,
     affords: Afforded,
+    affords_more: Callable[[Sequence[TunedProtocol], Sequence[Window]], bool] = lambda some, windows: False,  # noqa: ARG005
 ) -> Verdict:
     """The first of the finalists is the choice. `measured` has what the search measured, and gets no part in the
-    figures; `affords` decides how many are judged again after a choice was overturned."""
+    figures; `affords` decides how many are judged again after a choice was overturned; `affords_more` whether there is
+    time to judge these, the choice first, on further windows if it was not."""
     known = dict(measured)
     verdict: Verdict | None = None
     overturned: tuple[Overturned, ...] = ()
-    for group in groups:
+    for group in filter(None, groups):
         if verdict is not None:
             against = _against(verdict, goal)
+            if against is None:
+                return _on_more_windows(verdict, group, judge, goal, affords_more)
             again = _on_common_windows([standing.candidate for standing in verdict.standings], known, goal)
             needed = contenders(again)
             wanted = list(dict.fromkeys([*needed, *(standing.candidate for standing in again)]))
-            finalists = affords(wanted, group, len(needed)) if against else ()
-            if against is None or not finalists:
+            finalists = affords(wanted, group, len(needed))
+            if not finalists:
                 break
             overturned = (*overturned, against)
         results = judge(finalists, group)
@@ -119,6 +124,29 @@ def _verdict(
         return None
     found = [standing_of(candidate, {window: results[candidate, window] for window in windows}) for candidate in whole]
     return Verdict(whole[0], windows, tuple(ranked(found, goal)), overturned)
+
+
+def _on_more_windows(
+    verdict: Verdict,
+    group: Sequence[Window],
+    judge: Judge,
+    goal: Goal,
+    affords_more: Callable[[Sequence[TunedProtocol], Sequence[Window]], bool],
+) -> Verdict:
+    """The verdict from its windows and these, where there is time to judge everybody there; else as it is."""
+    others = [standing.candidate for standing in verdict.standings if standing.candidate != verdict.chosen]
+    everybody = [verdict.chosen, *others]
+    if not others or not affords_more(everybody, group):
+        return verdict
+    results = judge(everybody, group)
+    known = {
+        (standing.candidate, window): measured
+        for standing in verdict.standings
+        for window, measured in standing.by_window.items()
+    }
+    more = _verdict(everybody, [*verdict.windows, *group], {**known, **results}, goal, verdict.overturned)
+    # The choice stands, so figures without it are none: it may have failed here.
+    return more if more is not None and more.chosen == verdict.chosen else verdict
 
 
 def _against(verdict: Verdict, goal: Goal) -> Overturned | None:

@@ -9,7 +9,7 @@ that is too short for two slots is one slot; what the search does not see are th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from earshot.errors import TraceError
@@ -88,6 +88,20 @@ class WindowPlan:
     "As they fit the trace."
     whole: bool
     "Whether seen and unseen windows are different parts of the trace; else they differ by their seeds only."
+
+    def where(self, has_nodes: Callable[[TraceSlot], bool]) -> WindowPlan:
+        """The plan without windows that have no nodes: the profile looks at moments, so a gap between them may hold
+        a window. Where all windows of the first judgement go, those that were kept back take their place."""
+        rungs, unseen = (
+            tuple(some for group in groups if (some := tuple(window for window in group if has_nodes(window))))
+            for groups in (self.rungs, self.unseen)
+        )
+        if not rungs or not unseen:
+            raise TraceError(
+                "the trace, or the chosen window of it, has no nodes for most of its time: choose a part of it with "
+                "--window in which nodes are present"
+            )
+        return replace(self, rungs=rungs, unseen=(*unseen, ())[:2])
 
 
 def plan_windows(

@@ -60,8 +60,24 @@ def difference(one: Figure, other: Figure) -> Figure | None:
     return figure_of(common) if common else None
 
 
-def differ(one: Figure, other: Figure) -> bool:
-    """Whether the two differ significantly over their common seeds. With one seed in common, any difference counts."""
+def ratio(one: Figure, other: Figure) -> Figure | None:
+    """The logarithm of how many times larger the first is, from the seeds that both have; None where they have none in
+    common, or a value is not positive.
+
+    Where the repeats of a run are parts of a trace, a busy part has many times the traffic of a calm one. What one
+    protocol sends there is rather a multiple of what another sends than more by an amount.
+    """
+    common = {seed: (value, other.by_seed[seed]) for seed, value in one.by_seed.items() if seed in other.by_seed}
+    if not common or not all(0.0 < value < math.inf for pair in common.values() for value in pair):
+        return None
+    return figure_of({seed: math.log(ours / theirs) for seed, (ours, theirs) in common.items()})
+
+
+def differ(one: Figure, other: Figure, by_ratio: bool = False) -> bool:
+    """Whether the two differ significantly over their common seeds, by an amount or by a factor. With one seed in
+    common, any difference counts."""
+    if by_ratio and (times := ratio(one, other)) is not None:
+        return abs(times.mean) > _EQUAL and (not times.has_interval or times.low > 0 or times.high < 0)
     apart = difference(one, other)
     if apart is None:
         return one.high < other.low or other.high < one.low

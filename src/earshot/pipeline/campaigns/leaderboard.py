@@ -443,7 +443,10 @@ def _ties(row: BoardRow, rows: Sequence[BoardRow], only_ranking: bool) -> dict[s
     for metric in metrics:
         if metric in row.figures:
             others = [one for one in rows if one.variant != row.variant and metric in one.figures]
-            tied = tuple(one.variant for one in others if not differ(row.figures[metric], one.figures[metric]))
+            by_ratio = row.point.repeats == "window" and COLUMN[metric].better < 0
+            tied = tuple(
+                one.variant for one in others if not differ(row.figures[metric], one.figures[metric], by_ratio)
+            )
             if tied:
                 found[metric] = tied
     return found

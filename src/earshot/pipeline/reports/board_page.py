@@ -13,7 +13,7 @@ from typing import Any
 
 from earshot.pipeline.advice import advice_text as text
 from earshot.pipeline.advice.advise import Advice
-from earshot.pipeline.advice.search import Standing
+from earshot.pipeline.advice.search import Standing, TunedProtocol
 from earshot.pipeline.campaigns.board_text import TIE, best_of, point_words, verdict_words
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import (
@@ -436,8 +436,13 @@ def _round(number: int, advice: Advice) -> PageTable:
     rows = [_row(place, standing) for place, standing in enumerate(search_round.standings, 1)]
     words = f"Round {number + 1}: {listed([str(window) for window in search_round.windows])}."
     if search_round.failed:
-        words += f" Not judged: {listed([str(candidate) for candidate in search_round.failed])}."
+        words += f" Not judged: {listed([_failed(candidate, advice) for candidate in search_round.failed])}."
     return PageTable(f"round-{number + 1}", header, rows, words)
+
+
+def _failed(candidate: TunedProtocol, advice: Advice) -> str:
+    reason = advice.failed.get(candidate) or advice.left_out.get(candidate.protocol)
+    return f"{candidate} ({reason})" if reason else str(candidate)
 
 
 def _row(place: int, standing: Standing) -> list[object]:

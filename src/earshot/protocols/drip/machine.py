@@ -93,8 +93,9 @@ class Drip(Machine):
 
     @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
-        """Section V.C: the most brokers (k) whose copies arrive in time, if nodes walk half a range in a step."""
-        usual, most = DripSettings(), math.floor(around.present)
+        """Section V.C: the most brokers (k) whose copies arrive in time, if nodes walk half a range in a step; never
+        more than the smallest network has nodes."""
+        usual, most = DripSettings(), math.floor(min(around.present, around.fewest_nodes))
         fewest = usual.nearest + usual.copies + 1
         if most <= fewest:
             return ()
