@@ -11,7 +11,7 @@ from earshot.filters import Filter, FilterIndex, Subscription, Viewer, agrees_in
 from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import And, AnyItem, Axis, Condition, Holds, LocationPath, NodeKind, Or
-from earshot.protocols.common.byte_budget import TABLE_BYTES, key_bytes
+from earshot.protocols.common.byte_budget import ENTRY_BYTES, TABLE_BYTES, key_bytes
 from earshot.protocols.machine import Machine
 
 
@@ -73,14 +73,17 @@ class RecentKeys:
 
     def add(self, key: Hashable) -> bool:
         """Remember the key; False if it was known already."""
-        if key in self.keys:
+        keys = self.keys
+        if key in keys:
             return False
-        self.keys.add(key)
+        keys.add(key)
         self._order.append(key)
-        self.bytes += key_bytes(key)
-        while len(self.keys) > self.capacity or self.bytes > TABLE_BYTES:
+        # The usual key by itself: this is done for every new event.
+        is_plain = type(key) is str and key.isascii()
+        self.bytes += ENTRY_BYTES + len(key) if is_plain else key_bytes(key)  # type: ignore[arg-type]
+        while len(keys) > self.capacity or self.bytes > TABLE_BYTES:
             oldest = self._order.popleft()
-            self.keys.remove(oldest)
+            keys.remove(oldest)
             self.bytes -= key_bytes(oldest)
         return True
 
