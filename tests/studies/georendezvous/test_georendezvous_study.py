@@ -5,6 +5,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from mutation import flips
+from scipy.sparse import csr_matrix
 
 from earshot.protocols.georendezvous.cells import route
 from earshot.protocols.georendezvous.machine import GeoRendezvous
@@ -264,6 +265,26 @@ def test_a_chance_that_falls_by_more_than_a_tenth_is_not_nearly_constant():
     assert answers(claims.nearly_constant, chances=falling, paths=flat) == [False, False, False, True]
 
 
+def test_the_theorems_assumptions_are_met_only_if_both_are():
+    def rows(growth=lambda _: 4.4, length=lambda _: 0.4):
+        return [
+            {
+                "nodes": n,
+                "network": i,
+                "k": 0.25,
+                "growth": growth(n) + 0.001 * i,
+                "mean_length": length(n),
+                "diameter": 1,
+            }
+            for n in (600, 3000, 30_000)
+            for i in range(3)
+        ]
+
+    assert answers(claims.assumptions, chances=rows()) == [True, True, True]
+    assert answers(claims.assumptions, chances=rows(growth=math.log2)) == [False, False, True]
+    assert answers(claims.assumptions, chances=rows(length=lambda n: 10 / math.sqrt(n))) == [False, True, False]
+
+
 def test_the_limit_is_the_area_of_an_ellipse_in_the_square():
     assert limit(0.0, 1000) == 0.0
     assert limit(50.0, 1000) > 0.99
@@ -328,6 +349,21 @@ def test_two_cells_at_random_are_not_close_to_all_eight(monkeypatch):
         "Of 8 rendezvous cells the two nearest",
         lambda: {"nearest": measured(nearest, {**SMALL[1], "rendezvous": 8})},
         lambda: monkeypatch.setattr(still_paths, "_nearest_first", at_random),
+    )
+
+
+def test_nodes_on_a_line_that_branches_do_not_meet_the_theorems_assumptions(monkeypatch):
+    def branching(network):
+        """Every node is linked with two that no other node is linked with."""
+        child = np.arange(1, len(network))
+        ends = np.concatenate([child, (child - 1) // 2]), np.concatenate([(child - 1) // 2, child])
+        return csr_matrix((np.ones(2 * len(child)), ends), shape=(len(network), len(network)))
+
+    flips(
+        STUDY.claims,
+        "The network meets the theorem's assumptions",
+        lambda: {"chances": measured(chances, *({"nodes": n, "networks": 5, "seed": 0} for n in (600, 2000)))},
+        lambda: monkeypatch.setattr(still_paths, "_links", branching),
     )
 
 

@@ -28,7 +28,7 @@ from earshot.studies.figures import (
     rows_at,
 )
 from earshot.studies.georendezvous.paths import CLOSENESS
-from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, not_measurable, read_as
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -399,22 +399,25 @@ def assumptions(rows: Rows) -> Finding:
     growth = curve(at_k, "nodes", "growth")
     share = curve([{**row, "share": row["mean_length"] / row["diameter"]} for row in at_k], "nodes", "share")
     most, least = growth.estimates[-1], share.estimates[-1]
-    return found(
+    parts = (
         read_as(
-            "Δ does not rise beyond 3,000 nodes (by more than a tenth)",
+            "bounded growth: Δ does not rise beyond 3,000 nodes (by more than a tenth)",
             f"largest |N(X, 2r)| / |N(X, r)| found, by nodes: {growth:.1f}",
             most.mean <= 1.1 * growth.at(3000, 600).y[-1],
             _count(at_k),
             most,
+            "balls of twice the radius hold ever more nodes",
         ),
         read_as(
-            "E[l] / L does not fall below a quarter",
+            "paths in proportion to the diameter: E[l] / L does not fall below a quarter",
             f"mean path over diameter, by nodes: {share:.2f}",
             min(share.y) > 0.25,
             _count(at_k),
             least,
+            "the diameter grows faster than the mean path",
         ),
     )
+    return found(all_hold("both", parts), *parts)
 
 
 @claim(
