@@ -389,6 +389,13 @@ class Proximity(msgspec.Struct, frozen=True):
         return Area(self.shape, at if self.mobile and at is not None else self.naval)
 
 
+def is_area_of(area: Area | None, proximity: Proximity | None) -> bool:
+    """Whether the proximity covers exactly this area or, if it is mobile, may cover it; None is everywhere."""
+    if area is None or proximity is None:
+        return area is None and proximity is None
+    return area.shape == proximity.shape and (proximity.mobile or area.at == proximity.naval)
+
+
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _SHAPE_TEXT = re.compile(
     rf"(?P<kind>circle|rectangle|ellipse):(?P<first>{_NUMBER})(?:x(?P<second>{_NUMBER}))?(?P<unit>m|km|)"

@@ -6,7 +6,7 @@ import pytest
 from desk import PATIENCE_S, Desk, acquainted, free_port, taken, until
 
 import earshot
-from earshot.errors import ContentMismatch, NetworkUnavailable, SettingsError, UnknownName, UsageError
+from earshot.errors import ContentMismatch, EventError, NetworkUnavailable, SettingsError, UnknownName, UsageError
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
 from earshot.live.node import YIELD_EVERY, Node
@@ -40,6 +40,26 @@ def test_a_node_receives_what_another_publishes_and_it_subscribed_to(protocol: s
             assert await taken(fast, 1) == [sent]
             assert (sent.source, sent.position, sent.content) == ("ambulance", Position(0.0, 0.0), {"speed": 18.0})
             assert sent.area == Area(Circle(300), Position(0.0, 0.0))
+
+    asyncio.run(run())
+
+
+def test_two_producers_of_one_type_on_a_node_publish_each_within_its_own_proximity() -> None:
+    async def run() -> None:
+        desk = Desk(protocol="steam")
+        async with desk.node("lights") as lights, desk.node("a", 80.0) as a, desk.node("b", -80.0) as b:
+            await acquainted(lights, a, b)
+            at_a, at_b = a.subscribe("Light"), b.subscribe("Light")
+            north = await lights.announce("Light", Area(Circle(60), Position(80.0, 0.0)), producer="north")
+            south = await lights.announce("Light", Area(Circle(60), Position(-80.0, 0.0)), producer="south")
+            await until(lambda: a.host.transport.joined and b.host.transport.joined)
+            to_north, to_south = await north.publish(colour="red"), await south.publish(colour="green")
+            assert (await taken(at_a, 1), await taken(at_b, 1)) == ([to_north], [to_south])
+            await north.unannounce()
+            again = await south.publish(colour="red")
+            assert await taken(at_b, 1) == [again]
+            with pytest.raises(EventError, match="none of them with this event's area"):
+                await north.publish(colour="green")
 
     asyncio.run(run())
 

@@ -4,8 +4,9 @@ import math
 
 import msgspec
 
+from earshot.events import EventType
 from earshot.geometry import Circle, Position, Proximity
-from earshot.records.details import JoinDetail, write_detail
+from earshot.records.details import JoinDetail, write_announcement, write_detail
 from earshot.records.sessions import UNKNOWN, AnnouncementSpan, Session, SessionReader, SubscriptionSpan
 
 LIVE = write_detail(JoinDetail("steam", {"a": 1}, emulate_range_m=150.0, life=1, reason="started"))
@@ -92,6 +93,20 @@ def test_spans_that_ended_long_ago_are_forgotten() -> None:
     assert (list(session.subscriptions), list(session.announcements)) == (["open"], ["Siren"])
     session.forget(5.1)
     assert (list(session.subscriptions), list(session.announcements)) == (["open"], [])
+
+
+def test_the_spans_of_several_producers_of_a_type_end_apart() -> None:
+    north, south = (write_announcement(EventType("Light"), None, producer) for producer in ("north", "south"))
+    reader = read(
+        (1.0, "announce", "", north),
+        (2.0, "announce", "", south),
+        (3.0, "unannounce", "", "Light#north"),
+    )
+    (session,) = reader
+    assert {name: [(span.start, span.end) for span in spans] for name, spans in session.announcements.items()} == {
+        "Light#north": [(1.0, 3.0)],
+        "Light#south": [(2.0, math.inf)],
+    }
 
 
 def test_a_span_is_cut_to_the_intervals_it_lies_in() -> None:

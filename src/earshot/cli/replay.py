@@ -110,7 +110,7 @@ def _action(record: Record) -> What | None:
             return Unsubscribe(record.subscription)
         case Kind.ANNOUNCE:
             announced = read_announce(record.detail)
-            return Announcement(announced.event_type, announced.proximity)
+            return Announcement(announced.event_type, announced.proximity, announced.producer)
         case Kind.UNANNOUNCE:
             return Unannounce(record.detail)
     return None

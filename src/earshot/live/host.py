@@ -243,15 +243,18 @@ class Host:
     def announce(self, announcement: Announcement) -> None:
         """The application will publish events of this type."""
         effects = self._asked(self.served.announce, announcement)
-        self._announcements[announcement.event_type.subject] = announcement
-        self.record(Kind.ANNOUNCE, detail=write_announcement(announcement.event_type, announcement.proximity))
+        self._announcements[announcement.name] = announcement
+        self.record(
+            Kind.ANNOUNCE,
+            detail=write_announcement(announcement.event_type, announcement.proximity, announcement.producer),
+        )
         self._carry_out(effects)
 
-    def unannounce(self, subject: str) -> None:
-        """The application will publish no more events of this type."""
-        if self._announcements.pop(subject, None) is not None:
-            self.record(Kind.UNANNOUNCE, detail=subject)
-            self._carry_out(self._asked(self.served.unannounce, subject))
+    def unannounce(self, name: str) -> None:
+        """The application will publish no more events with the announcement of this name."""
+        if self._announcements.pop(name, None) is not None:
+            self.record(Kind.UNANNOUNCE, detail=name)
+            self._carry_out(self._asked(self.served.unannounce, name))
 
     def subscribe(self, subscription: Subscription, handler: Handler, expected: EventType | None = None) -> None:
         """The application subscribes; `handler` is called with each event. QualityError if a publisher in reach
@@ -293,19 +296,25 @@ class Host:
         if self._fences.pop(fence, None) is not None and self._loop is not None:
             self._asked(self.served.unfence, fence)
 
-    def publish(self, event: Event) -> Event:
+    def publish(self, event: Event, announced: str = "") -> Event:
         """Publish an event; returns it stamped."""
-        return self.publish_new(event.type, event.content, event.lifespan_s, event.priority)
+        return self.publish_new(event.type, event.content, event.lifespan_s, event.priority, announced)
 
     def publish_new(
-        self, subject: str, content: dict[str, Any] | Element, lifespan_s: float | None = None, priority: int = 0
+        self,
+        subject: str,
+        content: dict[str, Any] | Element,
+        lifespan_s: float | None = None,
+        priority: int = 0,
+        announced: str = "",
     ) -> Event:
-        """Publish an event of this type and content, at the current time and position; returns it."""
+        """Publish an event of this type and content, at the current time and position, with the announcement of this
+        name (by default the type's own); returns it."""
         if len(subject) > MAX_WORD:
             raise EventError(f"an event type has at most {MAX_WORD} characters, got {len(subject)}")
         now = self.now()
         position = self.location.position(now)
-        announcement = self._announcements.get(subject)
+        announcement = self._announcements.get(announced or subject)
         proximity = None
         if announcement is not None:
             proximity, quality = announcement.proximity, announcement.event_type.quality

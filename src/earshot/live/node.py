@@ -144,16 +144,22 @@ class Node:
     # Publishing.
 
     async def announce(
-        self, event_type: EventType | str, within: AnyShape | Area | Proximity | None = None
+        self,
+        event_type: EventType | str,
+        within: AnyShape | Area | Proximity | None = None,
+        *,
+        producer: str = "",
     ) -> Publisher:
         """Announce that this node will publish events of this type, and within which proximity.
 
-        A shape moves with the node, an area does not move, None is everywhere.
+        A shape moves with the node, an area does not move, None is everywhere. Where several producers on this node
+        publish one type, each within its own proximity, give each a name as `producer` (STEAM only).
         """
         host = self.host
         kind = EventType(event_type) if isinstance(event_type, str) else event_type
-        host.announce(Announcement(kind, self._proximity(within)))
-        return Publisher(self, kind)
+        announcement = Announcement(kind, self._proximity(within), producer)
+        host.announce(announcement)
+        return Publisher(self, announcement)
 
     def _proximity(self, within: AnyShape | Area | Proximity | None) -> Proximity | None:
         match within:
@@ -291,8 +297,9 @@ def _wanted(event_type: str | None, where: str | None, filter: Filter | str | No
 class Publisher:
     """Publishes events of one announced type."""
 
-    def __init__(self, node: Node, event_type: EventType) -> None:
-        self.event_type = event_type
+    def __init__(self, node: Node, announcement: Announcement) -> None:
+        self.event_type = announcement.event_type
+        self._name = announcement.name
         self._node = node
 
     async def publish(self, content: Mapping[str, Any] | Element | None = None, /, **values: Any) -> Event:
@@ -300,16 +307,16 @@ class Publisher:
         kind, host = self.event_type, self._node.host
         given = content if isinstance(content, Element) else {**content, **values} if content else values
         if kind.content:
-            event = host.publish(kind.read(Event(kind.subject, given)))
+            event = host.publish(kind.read(Event(kind.subject, given)), self._name)
         else:
-            event = host.publish_new(kind.subject, given)
+            event = host.publish_new(kind.subject, given, announced=self._name)
         if host.transport.congested or not host.published % YIELD_EVERY:
             await self._node._yield_to_loop()
         return event
 
     async def unannounce(self) -> None:
         """End the announcement: no more events of this type will be published."""
-        self._node.host.unannounce(self.event_type.subject)
+        self._node.host.unannounce(self._name)
 
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from earshot.filters import Subscription, Viewer
 from earshot.geometry import STILL, Position, Proximity, Velocity
 from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
+from earshot.records.details import announcement_name
 from earshot.wire import Packet
 
 Timer = Hashable
@@ -32,6 +33,14 @@ class Announcement:
 
     event_type: EventType
     proximity: Proximity | None = None
+    producer: str = ""
+    """Which of several producers on one node announces it, where a protocol can tell them apart
+    (`Machine.several_producers`). An announcement of the same type by the same producer replaces the earlier one."""
+
+    @property
+    def name(self) -> str:
+        """What `unannounce` ends: the type's subject, and the producer's name if it has one."""
+        return announcement_name(self.event_type.subject, self.producer)
 
 
 # Every packet that is passed on makes an effect; a msgspec struct is made five times faster than a frozen dataclass.
@@ -189,6 +198,8 @@ class Machine:
     "Its name in the catalogue."
     paper: ClassVar[str]
     "Where it was published, in one line."
+    several_producers: ClassVar[bool] = False
+    "Whether one node may announce a type several times, as different producers with proximities of their own."
     needs_routing: ClassVar[bool] = False
     "Whether a `Send` must reach any node by its name, over several hops or infrastructure; else only neighbours."
     needs_two_way_links: ClassVar[bool] = False
@@ -247,7 +258,8 @@ class Machine:
         return NOTHING
 
     def unannounce(self, subject: str, now: float) -> Effects:
-        """The application will no longer publish events of this type."""
+        """The application will no longer publish events of this type. With several producers, `subject` is the name
+        of the announcement that ends."""
         return NOTHING
 
     def publish(self, event: Event, now: float) -> Effects:

@@ -122,6 +122,8 @@ class AnnounceDetail(msgspec.Struct, omit_defaults=True):
     content: dict[str, str] = {}
     attributes: dict[str, str] = {}
     proximity: Proximity | None = None
+    producer: str = ""
+    "Which of several producers on the node announces it."
 
     @property
     def event_type(self) -> EventType:
@@ -150,10 +152,15 @@ def write_detail(detail: JoinDetail | SubscribeDetail | AnnounceDetail | Airtime
     return _encoder.encode(detail).decode()
 
 
-def write_announcement(event_type: EventType, proximity: Proximity | None) -> str:
+def announcement_name(subject: str, producer: str = "") -> str:
+    """What an UNANNOUNCE record names: the event type, and the producer if several on the node announce it."""
+    return f"{subject}#{producer}" if producer else subject
+
+
+def write_announcement(event_type: EventType, proximity: Proximity | None, producer: str = "") -> str:
     """The detail of an ANNOUNCE record."""
     return write_detail(
-        AnnounceDetail(event_type.subject, dict(event_type.content), dict(event_type.attributes), proximity)
+        AnnounceDetail(event_type.subject, dict(event_type.content), dict(event_type.attributes), proximity, producer)
     )
 
 

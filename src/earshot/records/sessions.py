@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from earshot.geometry import Area, Proximity
-from earshot.records.details import STOPPED, UNKNOWN_NETWORK, NetworkNames, read_announce, read_join, read_subscribe
+from earshot.records.details import (
+    STOPPED,
+    UNKNOWN_NETWORK,
+    NetworkNames,
+    announcement_name,
+    read_announce,
+    read_join,
+    read_subscribe,
+)
 from earshot.records.schema import Kind
 
 Interval = tuple[float, float]
@@ -52,6 +60,13 @@ class AnnouncementSpan(msgspec.Struct, omit_defaults=True):
     proximity: Proximity | None = None
     start: float = 0.0
     end: float = math.inf
+    producer: str = ""
+    "Which of several producers on the node announces it."
+
+    @property
+    def name(self) -> str:
+        """The announcement's name, by which it is unannounced."""
+        return announcement_name(self.type, self.producer)
 
 
 Span = TypeVar("Span", SubscriptionSpan, AnnouncementSpan)
@@ -75,7 +90,7 @@ class Session(msgspec.Struct, omit_defaults=True):
     subscriptions: dict[str, list[SubscriptionSpan]] = {}
     "The spans of each subscription; the last span may be open."
     announcements: dict[str, list[AnnouncementSpan]] = {}
-    "The spans of each announced event type; the last span may be open."
+    "The spans of each announcement, by its name; the last span may be open."
     network: str = UNKNOWN_NETWORK
     "The name of the node's network (`networks`)."
 
@@ -97,19 +112,19 @@ class Session(msgspec.Struct, omit_defaults=True):
         _end(self.subscriptions, subscription, time)
 
     def announce(self, span: AnnouncementSpan) -> None:
-        """Begin a span; an open span of the same type ends."""
-        _begin(self.announcements, span.type, span)
+        """Begin a span; an open span of the same type and producer ends."""
+        _begin(self.announcements, span.name, span)
 
-    def unannounce(self, type: str, time: float) -> None:
-        """End the type's span, if one is open."""
-        _end(self.announcements, type, time)
+    def unannounce(self, name: str, time: float) -> None:
+        """End the span of the announcement with this name, if one is open."""
+        _end(self.announcements, name, time)
 
     def end_spans(self, time: float) -> None:
         """End all open spans."""
         for id in self.subscriptions:
             _end(self.subscriptions, id, time)
-        for type in self.announcements:
-            _end(self.announcements, type, time)
+        for name in self.announcements:
+            _end(self.announcements, name, time)
 
     def take_over(self, earlier: Session) -> None:
         """Move an earlier session's open spans into this one."""
@@ -176,7 +191,8 @@ class SessionReader:
                 session.unsubscribe(subscription, time)
             case Kind.ANNOUNCE:
                 announced = read_announce(detail)
-                session.announce(AnnouncementSpan(node, announced.subject, announced.proximity, time))
+                span = AnnouncementSpan(node, announced.subject, announced.proximity, time, producer=announced.producer)
+                session.announce(span)
             case Kind.UNANNOUNCE:
                 session.unannounce(detail, time)
         session.seen(time, time)

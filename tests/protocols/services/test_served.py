@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from earshot import Circle, Event, EventType, Filter, Position, Proximity
-from earshot.errors import QualityError
+from earshot.errors import QualityError, UsageError
 from earshot.filters import Subscription
 from earshot.geometry import Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
@@ -93,6 +93,27 @@ def test_a_type_without_attributes_is_not_stated() -> None:
     assert machine.unannounce("Tick", 6.0) == []
     machine.announce(Announcement(EventType("Tick", {"n": int})), 7.0)
     assert machine.stop(8.0) == []
+
+
+def test_a_protocol_that_knows_one_producer_of_a_type_refuses_others() -> None:
+    machine = node()
+    with pytest.raises(UsageError, match="flooding has one producer of a type on a node, got 'north'"):
+        machine.announce(Announcement(EventType("Tick"), producer="north"), 5.0)
+    assert machine.types.own == {}
+
+
+def test_a_type_of_several_producers_is_stated_until_the_last_of_them_ends() -> None:
+    class Several(Flooding):
+        several_producers = True
+
+    machine = Served(Several("p", FloodingSettings(), FixedLocation(AT), Middle("p")), "several", Middle("p"), None)
+    kind = EventType("Tick", {}, {"history": 2})
+    machine.announce(Announcement(kind, producer="north"), 5.0)
+    machine.announce(Announcement(kind, producer="south"), 6.0)
+    assert machine.unannounce("Tick#south", 7.0) == []
+    assert machine.types.own == {"Tick": Announcement(kind, producer="north")}
+    (last,) = machine.unannounce("Tick#north", 8.0)
+    assert (last.packet.ended, machine.types.own) == (True, {})
 
 
 def test_a_type_that_differs_from_what_others_announce_is_refused() -> None:

@@ -84,19 +84,21 @@ class SteamTable:
     def run(self, until: float) -> None:
         self.table.run(until)
 
-    def announce(self, node: str, event_type: EventType | str, proximity: Proximity | None) -> None:
+    def announce(self, node: str, event_type: EventType | str, proximity: Proximity | None, producer: str = "") -> None:
         described = EventType(event_type) if isinstance(event_type, str) else event_type
-        self.table.do(node, "announce", Announcement(described, proximity))
+        self.table.do(node, "announce", Announcement(described, proximity, producer))
 
     def subscribe(self, nodes: Iterable[str], filter: Filter | str, **more: Any) -> None:
         wanted = Filter.of_type(filter) if isinstance(filter, str) else filter
         for node in nodes:
             self.table.do(node, "subscribe", Subscription(f"{node}-wants", node, wanted, **more))
 
-    def publish(self, node: str, type: str, content: dict[str, Any] | None = None, **more: Any) -> str:
+    def publish(
+        self, node: str, type: str, content: dict[str, Any] | None = None, producer: str = "", **more: Any
+    ) -> str:
         """The event's id, as its host stamps it."""
         now, machine = self.table.now, self.machines[node]
-        announced = machine.announcements.by_subject.get(type)
+        announced = machine.announcements.by_name.get(f"{type}#{producer}" if producer else type)
         event = Event(type, content or {}, **more).stamped(
             id=f"{node}:{next(self._numbers)}",
             source=node,

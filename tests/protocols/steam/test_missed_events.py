@@ -96,8 +96,8 @@ def test_a_long_memory_takes_bounded_work() -> None:
 
 
 def advert(subject: str, epoch: float = 1.0) -> Advert:
-    made = LocalAnnouncement(EventType(subject), None, 0, epoch, EventCache(4), 0.0, pace=Pace(3, 5.0))
-    return made.advert("p", Position(0.0, 0.0), SteamSettings(beacon_interval_s=0.5))
+    made = LocalAnnouncement("p", EventType(subject), None, 0, epoch, EventCache(4), 0.0, pace=Pace(3, 5.0))
+    return made.advert(Position(0.0, 0.0), SteamSettings(beacon_interval_s=0.5))
 
 
 def test_the_announcement_that_was_followed_first_makes_room() -> None:

@@ -25,6 +25,8 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Proximity, Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
 from earshot.protocols.machine import Announcement, Effects, FixedLocation, Location
+from earshot.protocols.steam.machine import Steam
+from earshot.protocols.steam.packets import SteamSettings
 from earshot.records import DropReason
 from earshot.records.details import read_announce
 from earshot.records.sessions import SubscriptionSpan
@@ -33,7 +35,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.media.medium_settings import UnitDisk
 from earshot.simulation.mobility import Trajectories, Trajectory
-from earshot.simulation.workload.actions import Action, Workload
+from earshot.simulation.workload.actions import Action, Unannounce, Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet
 
 
@@ -303,6 +305,32 @@ class Recorded(Flooding):
     def _write(self, entry_point: str, arguments: tuple[Any, ...], effects: Effects) -> Effects:
         self.book.append((self.node, entry_point, arguments, list(effects)))
         return effects
+
+
+def test_an_event_belongs_to_the_producer_on_its_node_that_announced_its_area() -> None:
+    near, far = (Proximity(Circle(60.0), Position(x_m, 0.0)) for x_m in (80.0, -80.0))
+    light = EventType("Light")
+    engine = Engine(
+        lambda node, location, random, _: Steam(node, SteamSettings(), location, random),
+        standing((0, 0), (80, 0), (-80, 0)),
+        UnitDisk(range_m=200.0),
+        Workload(
+            [
+                Action(0.0, 0, Announcement(light, near, "north")),
+                Action(0.0, 0, Announcement(light, far, "south")),
+                *(Action(0.0, i, Subscription(f"s{i}", f"n{i}", Filter.of_type("Light"))) for i in (1, 2)),
+                Action(5.0, 0, Event("Light", area=near.area())),
+                Action(6.0, 0, Event("Light", area=far.area())),
+                Action(7.0, 0, Unannounce("Light#north")),
+                Action(8.0, 0, Event("Light", area=far.area())),
+            ]
+        ),
+        duration_s=10.0,
+        seed=1,
+    )
+    engine.run()
+    assert [event.area for event in engine.published] == [near.area(), far.area(), far.area()]
+    assert sorted(zip(engine.deliveries.node, engine.deliveries.event, strict=True)) == [(1, 0), (2, 1), (2, 2)]
 
 
 def test_effects_through_the_engine_are_those_of_direct_calls() -> None:

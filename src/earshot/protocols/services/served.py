@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from earshot.errors import ContentMismatch
+from earshot.errors import ContentMismatch, UsageError
 from earshot.events import Event, EventType
 from earshot.filters import Subscription, Viewer
 from earshot.filters.subscription import accepts
@@ -89,6 +89,8 @@ class Served(Machine):
         self.fences = Fences()
         self._neighbours = neighbours
         "Where the neighbours are, as the host's frames say; None: nodes with fences tell it to each other."
+        self._announced: dict[str, Announcement] = {}
+        "By name: a type may have several producers here."
         self._subscribed: dict[str, tuple[Subscription, float]] = {}
         self._asking: dict[tuple[str, Key], Asking] = {}
         self._asked: dict[str, set[Key]] = {}
@@ -117,17 +119,28 @@ class Served(Machine):
         return self.protocol.start(now)
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
+        if announcement.producer and not self.protocol.several_producers:
+            raise UsageError(
+                f"{self.types.protocol} has one producer of a type on a node, got {announcement.producer!r}"
+            )
         self.types.check(announcement.event_type)
         effects = self.protocol.announce(announcement, now)
+        self._announced[announcement.name] = announcement
         self.types.own[announcement.event_type.subject] = announcement
         self._state_all(now)
         return self._with(effects)
 
     def unannounce(self, subject: str, now: float) -> Effects:
         effects = self.protocol.unannounce(subject, now)
-        announcement = self.types.own.pop(subject, None)
-        if announcement is not None and self._is_stated(announcement, now):
-            self._state(announcement, now, ended=True)
+        if (announcement := self._announced.pop(subject, None)) is not None:
+            type = announcement.event_type.subject
+            others = [one for one in self._announced.values() if one.event_type.subject == type]
+            if others:
+                self.types.own[type] = others[-1]
+            else:
+                del self.types.own[type]
+                if self._is_stated(announcement, now):
+                    self._state(announcement, now, ended=True)
         return self._with(effects)
 
     def declare(self, subscription: str, event_type: EventType) -> None:

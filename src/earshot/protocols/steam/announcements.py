@@ -15,12 +15,12 @@ import msgspec
 
 from earshot.errors import ContentMismatch, EventError, GeometryError, UnknownName, UsageError
 from earshot.events import Event, EventType
-from earshot.geometry import Area, Position, Proximity
+from earshot.geometry import Area, Position, Proximity, is_area_of
 from earshot.protocols.common.local_subscriptions import has_expired
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.beacon_pace import Pace
 from earshot.protocols.steam.group_ids import group_id
-from earshot.protocols.steam.packets import Advert, SteamSettings
+from earshot.protocols.steam.packets import Advert, Key, SteamSettings, producer_name
 
 
 class EventCache:
@@ -60,6 +60,8 @@ class EventCache:
 class LocalAnnouncement:
     """One announcement of this node, with the events raised under it."""
 
+    producer: str
+    "The node, or one of several producers on it (`producer_name`)."
     event_type: EventType
     proximity: Proximity | None
     group: int
@@ -93,10 +95,10 @@ class LocalAnnouncement:
         """Whether the radio reaches no point of the proximity from this position."""
         return self.naval(position).distance_to(position) > self.reach_m + range_m
 
-    def advert(self, producer: str, position: Position, settings: SteamSettings) -> Advert:
+    def advert(self, position: Position, settings: SteamSettings) -> Advert:
         """The content of its next beacon."""
         return Advert(
-            producer,
+            self.producer,
             self.event_type.subject,
             dict(self.event_type.content),
             dict(self.event_type.attributes),
@@ -114,49 +116,82 @@ class LocalAnnouncement:
 
 
 class Announcements:
-    """The announcements of one node, one for each subject."""
+    """The announcements of one node: one for each subject and producer."""
 
-    def __init__(self, producer: str, settings: SteamSettings) -> None:
-        self.producer = producer
+    def __init__(self, node: str, settings: SteamSettings) -> None:
+        self.node = node
         self.settings = settings
-        self.by_subject: dict[str, LocalAnnouncement] = {}
+        self.by_name: dict[str, LocalAnnouncement] = {}
+        self.by_subject: dict[str, dict[str, LocalAnnouncement]] = {}
+        "Those of one subject, by their producer."
 
     def add(self, announcement: Announcement, position: Position, now: float) -> LocalAnnouncement:
         """Announce an event type, or announce it again with another proximity."""
         event_type, proximity = announcement.event_type, announcement.proximity
-        subject = event_type.subject
-        known = self.by_subject.get(subject)
+        subject, producer = event_type.subject, producer_name(self.node, announcement.producer)
+        of_subject = self.by_subject.get(subject, {})
+        known = next(iter(of_subject.values()), None)
         if known is not None and known.event_type != event_type:
             raise ContentMismatch(
                 f"{subject!r} is announced here with {dict(known.event_type.content)}; events of one type have one "
                 f"structure: unannounce it before announcing it with {dict(event_type.content)}"
             )
         limit = self.settings.announcement_limit
-        if known is None and len(self.by_subject) >= limit:
+        if producer not in of_subject and len(self.by_name) >= limit:
             raise UsageError(f"this node announces {limit} event types already: increase announcement_limit")
         if proximity is not None and not all(map(math.isfinite, (proximity.naval.x_m, proximity.naval.y_m))):
             raise GeometryError(f"the naval of {subject!r} must be a point in metres, got {proximity.naval}")
         reach_m = math.inf if proximity is None else proximity.shape.reach_m
         group = group_id(subject, proximity)
-        announced = LocalAnnouncement(event_type, proximity, group, now, EventCache(self.settings.cache_size), reach_m)
-        if fault := announced.advert(self.producer, position, self.settings).fault():
+        cache = EventCache(self.settings.cache_size)
+        epoch = now
+        while any(one.epoch == epoch for one in of_subject.values() if one.producer != producer):
+            epoch = math.nextafter(epoch, math.inf)  # the epoch tells the producers of one subject apart
+        announced = LocalAnnouncement(producer, event_type, proximity, group, epoch, cache, reach_m)
+        if fault := announced.advert(position, self.settings).fault():
             raise UsageError(f"{subject[:80]!r}: {fault.sentence} Use a simpler shape or fewer parameters")
-        self.by_subject[subject] = announced
+        self.by_name[announcement.name] = announced
+        self.by_subject.setdefault(subject, {})[producer] = announced
         return announced
 
-    def remove(self, subject: str) -> None:
-        """Unannounce."""
-        if self.by_subject.pop(subject, None) is None:
-            raise UnknownName("announced event type", subject, self.by_subject)
+    def remove(self, name: str) -> LocalAnnouncement:
+        """Unannounce; other producers' announcements of the same type remain."""
+        announced = self.by_name.pop(name, None)
+        if announced is None:
+            raise UnknownName("announced event type", name, self.by_name)
+        subject = announced.event_type.subject
+        del self.by_subject[subject][announced.producer]
+        if not self.by_subject[subject]:
+            del self.by_subject[subject]
+        return announced
+
+    def of(self, key: Key) -> LocalAnnouncement | None:
+        """The announcement that beacons show under this key."""
+        producer, subject = key
+        return self.by_subject.get(subject, {}).get(producer)
+
+    def type_of(self, subject: str) -> EventType | None:
+        """The event type of this subject, which all its producers here share; None if there is none."""
+        return next((announced.event_type for announced in self.by_subject.get(subject, {}).values()), None)
 
     def for_raising(self, event: Event, position: Position) -> tuple[LocalAnnouncement, Event]:
         """The event's announcement, and the event checked against it, with its area. The content is not
-        checked if the type was announced without content."""
-        announced = self.by_subject.get(event.type)
+        checked if the type was announced without content.
+
+        `raise` names a type and no producer. Where several producers have announced it here, the event's area tells
+        them apart: section 4.4 holds each pair of a type and a proximity to be unique.
+        """
+        of_type = self.by_subject.get(event.type, {})
+        announced = of_type.get(self.node) if len(of_type) <= 1 else None
+        if announced is None:
+            announced = next((one for one in of_type.values() if is_area_of(event.area, one.proximity)), None)
         if announced is None:
             raise EventError(
                 f"events of type {event.type!r} are not announced on this node; "
                 "announce the type and its proximity before publishing"
+                if not of_type
+                else f"producers announce {event.type!r} on this node, but none of them with this event's area; "
+                "publish it as one of them"
             )
         if announced.event_type.content:
             event = announced.event_type.read(event)

@@ -34,6 +34,7 @@ from earshot.protocols.steam.packets import (
     Recovered,
     RecoveryRequest,
     SteamSettings,
+    node_of,
 )
 from earshot.protocols.steam.recovery import Recovery, unfit
 from earshot.protocols.steam.relevant_proximities import Change, RelevantProximities, RelevantProximity
@@ -65,6 +66,7 @@ class WaitingEvent:
 
 class Steam(Machine):
     name = "steam"
+    several_producers = True
     paper = "Meier and Cahill, On Event-Based Middleware for Location-Aware Mobile Applications, IEEE TSE 2010"
     Settings = SteamSettings
 
@@ -146,8 +148,8 @@ class Steam(Machine):
 
     def unannounce(self, subject: str, now: float) -> Effects:
         """Stop the beacons: other nodes forget the proximity after `expiry_s`."""
-        self.announcements.remove(subject)
-        if (entry := self.relevant.by_key.get((self.node, subject))) is not None:
+        announced = self.announcements.remove(subject)
+        if (entry := self.relevant.by_key.get((announced.producer, announced.event_type.subject))) is not None:
             self.forget(entry)
         return self.effects()
 
@@ -271,9 +273,12 @@ class Steam(Machine):
         if members is None:
             self.drop_wanted(DropReason.NOT_A_GROUP_MEMBER, raised.event)
             return None
-        entry = members.get((raised.event.source, raised.event.type))
-        if entry is None:
-            entry = next((one for one in members.values() if one.advert.subject == raised.event.type), None)
+        event = raised.event
+        entry = members.get((event.source, event.type))
+        if entry is None or entry.advert.epoch != raised.epoch:
+            same_type = [one for one in members.values() if one.advert.subject == event.type]
+            others = [entry] if entry is not None else same_type
+            entry = next((one for one in same_type if one.announced(event, raised.epoch)), next(iter(others), None))
         if entry is None:
             self.drop(DropReason.GROUP_ID_COLLISION, raised.event.id)
         return entry
@@ -316,7 +321,7 @@ class Steam(Machine):
 
     def needs_rounds(self) -> bool:
         """Whether there is anything to advertise or to verify, or a consumer that may soon have something to verify."""
-        return bool(self.subscriptions.by_id or self.announcements.by_subject or self.relevant.by_key)
+        return bool(self.subscriptions.by_id or self.announcements.by_name or self.relevant.by_key)
 
     def run_rounds(self, now: float) -> None:
         """Start the rounds unless they run already."""
@@ -331,17 +336,17 @@ class Steam(Machine):
     def on_round(self, now: float) -> None:
         """Each period: verify the list at our present position, and advertise our own announcements."""
         position = self.location.position(now)
-        for announced in self.announcements.by_subject.values():
+        for announced in self.announcements.by_name.values():
             announced.cache.forget_expired(self.settings.lifespan_s, now)
         for entry in list(self.relevant.by_key.values()):
-            if entry.advert.producer == self.node:
+            if entry.node == self.node:
                 continue
             if now > entry.expires_at and not (self.settings.keep_stationary and entry.stationary):
                 self.forget(entry, fell_silent=True)
             elif entry.stationary and not entry.advert.is_near(position):
                 self.forget(entry)
         due = []
-        for announced in self.announcements.by_subject.values():
+        for announced in self.announcements.by_name.values():
             announced.rounds_left -= 1
             if announced.rounds_left <= 0:
                 due.append(announced)
@@ -366,7 +371,7 @@ class Steam(Machine):
             )
             announced.rounds_left = announced.pace.rounds
             announced.beacon += 1
-            advert = announced.advert(self.node, position, self.settings)
+            advert = announced.advert(position, self.settings)
             self.locate(advert, self.node, position, now)
             if not announced.out_of_reach(position, self.settings.range_m):
                 adverts.append(advert)
@@ -385,7 +390,7 @@ class Steam(Machine):
             known = self.relevant.by_key.get(advert.key)
             if known is not None and not advert.newer_than(known.advert):
                 self.count_copy(advert)
-            elif advert.producer != self.node:
+            elif node_of(advert.producer) != self.node:
                 entry = self.locate(advert, sender, self.location.position(now), now)
                 if entry is not None and advert.multi_hop and self.may_pass_on(entry, now):
                     self.pass_on(entry, now)
@@ -437,8 +442,8 @@ class Steam(Machine):
             described = EventType(advert.subject, advert.content, advert.attributes)
         except EventError:
             return None
-        own = self.announcements.by_subject.get(advert.subject)
-        return described if own is None or own.event_type == described else None
+        own = self.announcements.type_of(advert.subject)
+        return described if own is None or own == described else None
 
     def forget(self, entry: RelevantProximity, fell_silent: bool = False) -> None:
         """Remove a proximity from the list. A node that left it misses nothing that is raised there later;

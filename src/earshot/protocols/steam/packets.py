@@ -28,6 +28,18 @@ MAX_NAME = 256
 Key = tuple[str, str]
 "(producer, subject): a producer has one proximity for each of its event types."
 
+SEPARATOR = "#"
+
+
+def producer_name(node: str, producer: str) -> str:
+    """The name by which other nodes know a producer: its node's, and its own if several produce there."""
+    return f"{node}{SEPARATOR}{producer}" if producer else node
+
+
+def node_of(producer: str) -> str:
+    """The node that hosts a producer."""
+    return producer.partition(SEPARATOR)[0]
+
 
 @dataclass(frozen=True, slots=True)
 class SteamSettings:

@@ -22,6 +22,7 @@ from earshot.protocols.steam.packets import (
     Recovered,
     RecoveryRequest,
     SteamSettings,
+    node_of,
 )
 from earshot.protocols.steam.relevant_proximities import RelevantProximities, RelevantProximity
 from earshot.records import DropReason
@@ -55,8 +56,8 @@ class Recovery:
 
     def on_event(self, entry: RelevantProximity, raised: Raised, now: float) -> None:
         """An event arrived; those that it skipped are missing."""
-        reception = self.receptions.of((raised.event.source, raised.event.type), raised.epoch)
-        if reception is not None and reception.received(raised.sequence):
+        reception = self.receptions.of(entry.key, raised.epoch)
+        if entry.node == raised.event.source and reception is not None and reception.received(raised.sequence):
             self.recover_later(entry, now, self.settings.recovery_delay_s)
 
     def on_beacon(self, entry: RelevantProximity, now: float) -> None:
@@ -132,7 +133,7 @@ class Recovery:
             self.machine.drop(DropReason.REQUEST_MISROUTED)
         elif len(request.sequences) > MAX_REQUESTED or len(request.route[0]) > MAX_NAME:
             self.machine.drop(DropReason.REQUEST_TOO_LARGE)
-        elif request.producer == self.machine.node:
+        elif node_of(request.producer) == self.machine.node:
             self.answer(request, now)
         elif (entry := self.relevant.by_key.get((request.producer, request.subject))) is None:
             self.machine.drop(DropReason.NO_ROUTE_TO_PRODUCER)
@@ -141,7 +142,7 @@ class Recovery:
 
     def answer(self, request: RecoveryRequest, now: float) -> None:
         """Send events from the cache, each at most once per half beacon period to one consumer."""
-        announced = self.announcements.by_subject.get(request.subject)
+        announced = self.announcements.of((request.producer, request.subject))
         if announced is None or announced.epoch != request.epoch:
             self.machine.drop(DropReason.NO_LONGER_ANNOUNCED)
             return
@@ -167,7 +168,7 @@ class Recovery:
             else:
                 self.machine.drop(DropReason.HOP_LIMIT, event.id)
             return
-        key = (event.source, event.type)
+        key = self.relevant.key_of(event, recovered.epoch)
         reception = self.receptions.of(key, recovered.epoch)
         if reception is not None:
             reception.received(recovered.sequence)

@@ -16,7 +16,7 @@ from earshot.errors import ContentMismatch
 from earshot.events import Event, EventType
 from earshot.geometry import Position
 from earshot.protocols.machine import JoinGroup, LeaveGroup
-from earshot.protocols.steam.packets import Advert, Key
+from earshot.protocols.steam.packets import Advert, Key, node_of
 from earshot.records import DropReason
 
 
@@ -73,6 +73,11 @@ class RelevantProximity:
         return self.advert.key
 
     @property
+    def node(self) -> str:
+        """The node that hosts its producer."""
+        return node_of(self.advert.producer)
+
+    @property
     def member(self) -> bool:
         """Whether this node is a member of its group."""
         return self.membership is Membership.MEMBER
@@ -86,6 +91,11 @@ class RelevantProximity:
     def stationary(self) -> bool:
         """Whether it is a place that stays; everywhere is none."""
         return self.advert.proximity is not None and not self.advert.proximity.mobile
+
+    def announced(self, event: Event, epoch: float) -> bool:
+        """Whether the event was raised under its announcement of that time."""
+        advert = self.advert
+        return advert.epoch == epoch and advert.subject == event.type and self.node == event.source
 
     def typed(self, event: Event) -> Event | None:
         """The event with its values converted to the announced type; None if they do not fit."""
@@ -120,6 +130,15 @@ class RelevantProximities:
 
     def __len__(self) -> int:
         return len(self.by_key)
+
+    def key_of(self, event: Event, epoch: float) -> Key:
+        """The key of the announcement under which the event was raised. An event names its node: where several
+        producers there announce its type, the time of their announcement tells them apart."""
+        of_node = (event.source, event.type)
+        entry = self.by_key.get(of_node)
+        if entry is not None and entry.advert.epoch == epoch:
+            return of_node
+        return next((one.key for one in self.by_key.values() if one.announced(event, epoch)), of_node)
 
     def no_room_for(self, producer: str, wanted: bool) -> DropReason | None:
         """Why another proximity of this producer cannot be listed; None if it can."""

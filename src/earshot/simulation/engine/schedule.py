@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from earshot.events import Event, with_quality
 from earshot.filters import Subscription, filter_text
-from earshot.geometry import Position, Velocity
+from earshot.geometry import Position, Velocity, is_area_of
 from earshot.protocols.machine import Announcement
 from earshot.protocols.services.fences import Fence
 from earshot.records import DropReason, Kind
@@ -61,7 +61,7 @@ class Application:
     session: Session
     "Holds their subscription spans, through all absences of the node."
     announcements: dict[str, Announcement] = field(default_factory=dict)
-    "By subject, in the order they were made."
+    "By name, in the order they were made."
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     fences: dict[str, Fence] = field(default_factory=dict)
     published: int = 0
@@ -69,7 +69,7 @@ class Application:
     def stamp(self, event: Event, time: float, position: Position, velocity: Velocity) -> Event:
         """The event as its publishing node sends it: numbered, dated, placed, with the area its type
         was announced for, and the lifespan and priority of its type where it has none of its own."""
-        announcement, source = self.announcements.get(event.type), self.session.node
+        announcement, source = self._announcement_of(event), self.session.node
         proximity = None if announcement is None else announcement.proximity
         if announcement is not None and announcement.event_type.attributes:
             event = with_quality(event, announcement.event_type.quality)
@@ -83,6 +83,15 @@ class Application:
         )
         self.published += 1
         return stamped
+
+    def _announcement_of(self, event: Event) -> Announcement | None:
+        """The type's announcement. Where several producers on the node announce it, the event's area tells which one
+        raises it."""
+        unnamed = self.announcements.get(event.type)
+        if event.area is None and unnamed is not None:
+            return unnamed
+        of_type = [one for one in self.announcements.values() if one.event_type.subject == event.type]
+        return next((one for one in of_type if is_area_of(event.area, one.proximity)), unnamed)
 
 
 class Schedule:
@@ -229,14 +238,15 @@ class Schedule:
 
     def _announce(self, i: int, announcement: Announcement) -> None:
         event_type = announcement.event_type
-        self._applications[i].announcements[event_type.subject] = announcement
-        self._record(Kind.ANNOUNCE, i, detail=write_announcement(event_type, announcement.proximity))
+        self._applications[i].announcements[announcement.name] = announcement
+        detail = write_announcement(event_type, announcement.proximity, announcement.producer)
+        self._record(Kind.ANNOUNCE, i, detail=detail)
         self._engine.call(i, "announce", announcement)
 
-    def _unannounce(self, i: int, subject: str) -> None:
-        if self._applications[i].announcements.pop(subject, None) is not None:
-            self._record(Kind.UNANNOUNCE, i, detail=subject)
-            self._engine.call(i, "unannounce", subject)
+    def _unannounce(self, i: int, name: str) -> None:
+        if self._applications[i].announcements.pop(name, None) is not None:
+            self._record(Kind.UNANNOUNCE, i, detail=name)
+            self._engine.call(i, "unannounce", name)
 
     def _record(self, kind: Kind, i: int, subscription: str = "", detail: str = "") -> None:
         if self._engine.log is not None:

@@ -15,7 +15,7 @@ from earshot.quality import difference
 
 @dataclass(frozen=True, slots=True)
 class Unannounce:
-    """The node stops publishing events of this subject."""
+    """The node stops publishing events of this subject; of one of several producers, with the announcement's name."""
 
     subject: str
 
