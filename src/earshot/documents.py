@@ -52,7 +52,12 @@ class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
     @cached_property
     def elements(self) -> tuple[Element, ...]:
         """The child elements, in document order."""
-        return tuple(child for child in self.children if isinstance(child, Element))
+        return tuple([child for child in self.children if not isinstance(child, str)])
+
+    @cached_property
+    def attribute_words(self) -> tuple[str, ...]:
+        """The names of the attributes, then their values: indexes look elements up by them."""
+        return (*self.attributes, *self.attributes.values())
 
 
 @dataclass(frozen=True, slots=True)

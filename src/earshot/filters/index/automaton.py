@@ -219,19 +219,16 @@ class PathAutomaton:
         while stack:
             element, joint = stack.pop()
             following, positions.parent = joint.next, element
-            for place, child in enumerate(element.children):
-                if isinstance(child, str):
-                    continue
+            for place, child in enumerate(element.elements):
                 below = following.get(child.name) or self._joint_below(joint, child.name)
-                if below.guards and ((attributes := child.attributes) or below.asks_more):
-                    asked: Asked = (*attributes, *attributes.values())
+                if below.guards and (child.attributes or below.asks_more):
+                    asked: Asked = child.attribute_words
                     if below.asks_more:
                         asked = (*asked, below.more_asked(child, place, positions))
-                    below = below.passed.get(asked) or self._joint_behind(below, attributes, asked)
+                    below = below.passed.get(asked) or self._joint_behind(below, child.attributes, asked)
                 if below.has_results:
                     found.add(below)
-                inner = child.children
-                if (extras or len(inner) > 1 or (inner and not isinstance(inner[0], str))) and below.leads_on:
+                if (extras or child.elements) and below.leads_on:
                     stack.append((child, below))
             if extras:
                 found.update(self._joint_below(joint, label) for label in _extra_labels(element))

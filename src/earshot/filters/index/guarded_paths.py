@@ -207,17 +207,14 @@ class SiblingPositions:
         self._counted: tuple[Element, list[tuple[int, int]]] = (_NO_ELEMENT, [])
 
     def at(self, place: int) -> tuple[int, int]:
-        """The positions of the parent's child at this place: among those of its name, and among all."""
+        """The positions of the parent's child element at this place: among those of its name, and among all."""
         counted, found = self._counted
         if counted is not self.parent:
             counts: dict[str, int] = {}
-            found, count = [], 0
-            for child in self.parent.children:
-                of_name = 0
-                if not isinstance(child, str):
-                    count += 1
-                    of_name = counts[child.name] = counts.get(child.name, 0) + 1
-                found.append((of_name, count))
+            found = []
+            for child in self.parent.elements:
+                counts[child.name] = counts.get(child.name, 0) + 1
+                found.append((counts[child.name], len(found) + 1))
             self._counted = (self.parent, found)
         return found[place]
 

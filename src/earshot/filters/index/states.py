@@ -202,9 +202,9 @@ class PathJoint:
         return 2 * len(self.nodes) + 16 * len(self._waiting)
 
     def more_asked(self, element: Element, place: int, positions: SiblingPositions) -> MoreAsked:
-        """What guards ask, beside attributes, of an element with this place among its parent's children."""
+        """What guards ask, beside attributes, of an element with this place among its siblings."""
         found: MoreAsked = ()
-        if self.asks_text:
+        if self.asks_text and element.children:
             found = tuple([part for part in element.children if isinstance(part, str) and part])
         return (*found, positions.at(place)) if self.asks_position else found
 
