@@ -167,7 +167,9 @@ class RangeColumn(ValueColumn):
     def add(self, slot: int, test: Between) -> bool:
         rounded = 0
         for i, bound in enumerate(_bounds(test)):
-            if not self._use_bound(bound):
+            if bound in self._uses or self._split_at(bound):
+                self._uses[bound] += 1
+            else:
                 rounded |= 1 << i
         if rounded:
             self._rounded[slot] = rounded
@@ -180,31 +182,29 @@ class RangeColumn(ValueColumn):
         rounded = self._rounded.pop(slot, 0)
         for i, bound in enumerate(_bounds(test)):
             if not rounded & 1 << i:
-                self._use_bound_less(bound)
+                self._uses[bound] -= 1
+                if not self._uses[bound]:
+                    self._join_at(bound)
 
-    def _use_bound(self, bound: float) -> bool:
+    def _split_at(self, bound: float) -> bool:
         """Split the cell that holds the bound; False where there is no room for more cells."""
-        if bound not in self._uses:
-            if len(self._bounds) >= MOST_BOUNDS or self._bits.is_full:
-                return False
-            place = bisect_left(self._bounds, bound)
-            self._bounds.insert(place, bound)
-            self._cells.insert(place, self._bits.new_row(like=self._cells[place]))
-            self._forget()
-        self._uses[bound] += 1
+        if len(self._bounds) >= MOST_BOUNDS or self._bits.is_full:
+            return False
+        place = bisect_left(self._bounds, bound)
+        self._bounds.insert(place, bound)
+        self._cells.insert(place, self._bits.new_row(like=self._cells[place]))
+        self._forget()
         return True
 
-    def _use_bound_less(self, bound: float) -> None:
+    def _join_at(self, bound: float) -> None:
         """Join the two cells beside a bound that is no longer used. They differ where ranges were rounded to it."""
-        self._uses[bound] -= 1
-        if not self._uses[bound]:
-            del self._uses[bound]
-            place = bisect_left(self._bounds, bound)
-            del self._bounds[place]
-            row = self._cells.pop(place + 1)
-            self._bits.words[self._cells[place]] |= self._bits.words[row]
-            self._bits.free_row(row)
-            self._forget()
+        del self._uses[bound]
+        place = bisect_left(self._bounds, bound)
+        del self._bounds[place]
+        row = self._cells.pop(place + 1)
+        self._bits.words[self._cells[place]] |= self._bits.words[row]
+        self._bits.free_row(row)
+        self._forget()
 
 
 def _bounds(test: Between) -> list[float]:

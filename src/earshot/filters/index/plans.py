@@ -47,10 +47,12 @@ from earshot.filters.language.alternatives import (
     arrived,
 )
 from earshot.filters.language.syntax import (
+    And,
     Axis,
     Compare,
     Comparison,
     Condition,
+    Field,
     Literal,
     LocationPath,
     NodeKind,
@@ -109,6 +111,11 @@ def _forget(planned: ref[Filter]) -> None:
 
 
 class _Plans(Alternatives[Plan]):
+    def of(self, condition: Condition, here: InDocument = SOMEWHERE) -> list[Plan]:
+        """The plans of a condition. Comparisons of fields that must all hold, the usual filter, are read in one go."""
+        plan = _of_comparisons(condition.terms) if isinstance(condition, And) else None
+        return super().of(condition, here) if plan is None else [plan]
+
     def joined(self, several: tuple[Plan, ...]) -> Plan:
         return several[0] if len(several) == 1 else _together(several)
 
@@ -195,27 +202,51 @@ def _guard(predicate: Condition) -> Guard | None:
             return None
 
 
+_Tests = dict[tuple[type[SimpleTest], Source], SimpleTest]
+"One test of a kind and source."
+
+
+def _of_comparisons(terms: tuple[Condition, ...]) -> Plan | None:
+    """The plan of comparisons of fields that must all hold; None where there is any other term."""
+    exact = True
+    tests: _Tests = {}
+    needs: dict[Source, None] = {}
+    for term in terms:
+        if not isinstance(term, Compare) or not isinstance(term.operand, Field):
+            return None
+        name = term.operand.name
+        needs[name] = None
+        test = _test(name, term.op, term.literal)
+        is_met_as_asked = test is not None and _include(test, tests)
+        exact = exact and is_met_as_asked
+    return Plan(None, tuple(tests.values()), tuple(needs), exact)
+
+
 def _together(plans: tuple[Plan, ...]) -> Plan:
     """All of the plans as one."""
     moves: PathMoves | None = None
     exact = True
-    tests: dict[tuple[type[SimpleTest], Source], SimpleTest] = {}
+    tests: _Tests = {}
     needs: dict[Source, None] = {}
     for plan in plans:
         exact = exact and plan.exact and (plan.moves is None or moves is None)
         moves = moves or plan.moves
         for test in plan.tests:
-            kind = (type(test), test.source)
-            known = tests.setdefault(kind, test)
-            if known is test:
-                continue
-            if isinstance(known, Between) and isinstance(test, Between):
-                low, high = max(known.low, test.low), min(known.high, test.high)
-                # Bounds in the wrong order: only several values can meet both tests; their span includes both.
-                exact = exact and low <= high
-                tests[kind] = Between(test.source, min(low, high), max(low, high))
-            else:
-                exact = exact and known == test
+            exact = _include(test, tests) and exact
         for source in plan.needs:
             needs[source] = None
     return Plan(moves, tuple(tests.values()), tuple(needs), exact)
+
+
+def _include(test: SimpleTest, tests: _Tests) -> bool:
+    """Add a test that must hold too; False where the tests no longer say all."""
+    kind = (type(test), test.source)
+    known = tests.setdefault(kind, test)
+    if known is test:
+        return True
+    if isinstance(known, Between) and isinstance(test, Between):
+        low, high = max(known.low, test.low), min(known.high, test.high)
+        # Bounds in the wrong order: only several values can meet both tests; their span includes both.
+        tests[kind] = Between(test.source, min(low, high), max(low, high))
+        return low <= high
+    return known == test

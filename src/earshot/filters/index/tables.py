@@ -99,7 +99,11 @@ class AttributeTable(Generic[Owner]):
         self._keys[slot] = key
         self._taken[slot] = (plan, owner)
         for source in plan.needs:
-            self._need(source, slot)
+            if source not in self._without:
+                self._without[source] = self._bits.new_row()
+                self._drop_shapes()
+            self._needed[source] += 1
+            self._bits.clear(self._without[source], slot)
         rounded = [test for test in plan.tests if not self._column_for(test).add(slot, test)]
         self._bits.set(self._alive, slot)
         if not plan.exact or len(rounded) > MOST_ROUNDED:
@@ -127,7 +131,12 @@ class AttributeTable(Generic[Owner]):
             if not column.users:
                 self._drop_column(test)
         for source in plan.needs:
-            self._need_not(source, slot)
+            self._bits.set(self._without[source], slot)
+            self._needed[source] -= 1
+            if not self._needed[source]:
+                del self._needed[source]
+                self._bits.free_row(self._without.pop(source))
+                self._drop_shapes()
         self._free.append(slot)
 
     def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner] | None:
@@ -226,21 +235,6 @@ class AttributeTable(Generic[Owner]):
         for row in self._columns.pop((type(test), test.source)).rows.tolist():
             self._bits.free_row(row)
         self._drop_shapes()
-
-    def _need(self, source: Source, slot: int) -> None:
-        if source not in self._without:
-            self._without[source] = self._bits.new_row()
-            self._drop_shapes()
-        self._needed[source] += 1
-        self._bits.clear(self._without[source], slot)
-
-    def _need_not(self, source: Source, slot: int) -> None:
-        self._bits.set(self._without[source], slot)
-        self._needed[source] -= 1
-        if not self._needed[source]:
-            del self._needed[source]
-            self._bits.free_row(self._without.pop(source))
-            self._drop_shapes()
 
     def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
         """Shapes that differ only in names that no plan needs share a row."""
