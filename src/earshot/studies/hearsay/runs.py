@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from earshot.errors import TraceError
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
-from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.scenario.library import built_in_traces, load_scenario
+from earshot.simulation.scenario.scenario import Scenario
 from earshot.studies.figures import Row
 from earshot.studies.study import Case
 
@@ -26,10 +31,64 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
 "By ingredient, the settings that take it out."
 
 
+@dataclass(frozen=True)
+class RecordedTrace:
+    """A trace that others recorded, and what differs from `base` where it is played back."""
+
+    file: str
+    "In the folder EARSHOT_DATA; empty: it ships with this package."
+    range_m: float
+    duration_s: float
+    warm_up_s: float = 20.0
+    start_s: float | None = None
+    "The trace's time at which the run begins; None: its first."
+    max_gap_s: float = 30.0
+    "A node without a row for longer has left."
+    few: bool = False
+    "Of few nodes, two publish more often and all subscribe."
+
+
+TRACES: Mapping[str, RecordedTrace] = {
+    "bologna": RecordedTrace("sumo-bologna/acosta_1800_2100.fcd.csv.gz", 150.0, 40.0, warm_up_s=15.0),
+    "liverpool": RecordedTrace("liverpool-bus/route14_outbound.csv", 1000.0, 7200.0, max_gap_s=120.0, few=True),
+    "ns2": RecordedTrace("ns2-mobility/default.ns_movements", 60.0, 100.0, few=True),
+    "market-town": RecordedTrace("", 100.0, 120.0, start_s=270.0),
+}
+"The workload is that of `base`: topics, some of them popular."
+
+
+def trace_file(trace: str) -> Path | None:
+    """The trace's file; None where its folder is not at hand."""
+    name = TRACES[trace].file
+    file = Path(os.environ.get("EARSHOT_DATA", "data"), name) if name else built_in_traces()[trace]
+    return file.resolve() if file.is_file() else None
+
+
+def scenario_of(case: Case) -> Scenario:
+    """The scenario of a case, with its changes."""
+    if "trace" not in case:
+        return load_scenario(case["scenario"]).with_(changes_of(case))
+    file, trace = trace_file(case["trace"]), TRACES[case["trace"]]
+    if file is None:
+        raise TraceError(f"no file of the trace {case['trace']}; name the folder of the traces in EARSHOT_DATA")
+    changes = {"duration_s": trace.duration_s, "warm_up_s": trace.warm_up_s, **changes_of(case)}
+    changes["medium"] = {"range_m": trace.range_m, **changes.get("medium", {})}
+    playback: dict[str, Any] = {"kind": "playback", "file": str(file), "max_gap_s": trace.max_gap_s}
+    if trace.start_s is not None:
+        playback |= {"start_s": trace.start_s, "end_s": trace.start_s + trace.duration_s}
+    changes["nodes"] = {"node": {"count": None, "mobility": playback}}
+    if trace.few:
+        changes["publish"] = {"news": {"count": 2}}
+        changes["subscribe"] = {"news": {"share": 1.0, "each": [5, 5]}}
+    return load_scenario("base").with_(changes)
+
+
 def simulated(case: Case) -> list[Row]:
-    """The figures of one run. The case names `scenario`, `protocol` and `seed`, and perhaps `changes` to the scenario,
-    `without` (an ingredient of Hearsay that is taken out), or what the other keys below say."""
-    scenario = load_scenario(case["scenario"]).with_(changes_of(case))
+    """The figures of one run. The case names `scenario` or `trace`, `protocol` and `seed`, and perhaps `without` (an
+    ingredient of Hearsay that is taken out), or what `changes_of` reads. A trace that is not at hand gives no row."""
+    if "trace" in case and trace_file(case["trace"]) is None:
+        return []
+    scenario = scenario_of(case)
     settings = ABLATIONS[case.get("without", "whole")]
     summary = summarise(scenario, run(scenario, case["protocol"], settings, seed=case["seed"]))
     return [
