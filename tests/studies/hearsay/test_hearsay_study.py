@@ -136,7 +136,7 @@ def test_delivery_of_the_reachable_is_judged_by_the_ceiling(reachable: float, ho
 
 
 @pytest.mark.parametrize(("needed", "holds"), [(51.0, True), (50.0, False)])
-def test_half_the_bytes_is_out_of_reach_only_below_what_full_knowledge_needs(needed: float, holds: bool) -> None:
+def test_missing_half_the_bytes_is_judged_by_what_perfect_places_need(needed: float, holds: bool) -> None:
     rows = [row("hearsay", bytes=90.0, scenario="highway"), row("cbf", bytes=100.0, scenario="highway")]
     bound = [{"scenario": "highway", "everybody_bytes": needed, "omniscient_bytes": 40.0, "least_bytes": 30.0}]
     assert finding("where half", scenarios=rows, traces=[], bounds=bound).holds is holds
