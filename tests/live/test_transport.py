@@ -291,16 +291,19 @@ def test_only_a_two_way_transport_waits_for_the_proof_of_a_newcomer(two_way: boo
     [b"no datagram", packet_from("a", 1, flood("1")), packet_from("x", 1, flood("1"), to="another"), b"hello"],
     ids=["malformed", "own name", "not for us", "hello"],
 )
-def test_newcomers_are_charged_for_the_work_of_refusing_and_challenging_them(datagram: bytes) -> None:
+@pytest.mark.parametrize(("processor_s", "took_s"), [(0.01, 0.02), (0.005, 4.0)])
+def test_newcomers_are_charged_for_the_work_of_refusing_and_challenging_them(
+    datagram: bytes, processor_s: float, took_s: float
+) -> None:
     """Refused datagrams were free, so that a flood of them took all the time of a node."""
 
     async def run() -> None:
         side = Side("a", NetworkSettings(interface="lo", group=f"239.255.69.83:{free_port()}", rate_limit=1000.0))
         transport = side.transport
         hello = PLAIN + datagrams.encode(Frame("x", 1, 1, 1000.0, "", None, None, "", [], []))
-        times = iter((7.0, 7.02))
+        times = iter((7.0, 7.0 + processor_s))
         transport._processor_time = lambda: next(times)
-        transport._ticks = lambda: 9.0  # other programs ran meanwhile
+        transport._ticks = lambda: 5.0 + took_s
         before = transport._limits.of(None).left
         with contextlib.suppress(Refused, MalformedPacket):
             transport._receive(memoryview(hello if datagram == b"hello" else datagram), ("127.0.0.1", 9), 5.0)

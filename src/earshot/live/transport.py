@@ -62,6 +62,8 @@ SETTLE_S = 0.1
 "How often the known host of a contested name is challenged."
 CLOCK_WARNING_S = 2.0
 "A peer whose clock differs by more than this is reported."
+MOST_SHARED = 4.0
+"Work for newcomers counts as long as it took, but at most as this many times its processor time."
 FRAME_BYTES = 480
 "The most bytes that a frame takes without its packets."
 
@@ -141,7 +143,7 @@ class Transport:
         self._ticks = time.monotonic
         "The clock for intervals: a wall clock may be set back, and uvloop reads its clock only once a turn."
         self._processor_time = time.thread_time
-        "Newcomers save up little, so that time in which other programs ran must not count as their work."
+        "On a busy machine work takes longer; but a long time in which other programs ran is not a newcomer's work."
         self._digest = digest_of(name, life)
         self._opened_at = clock()
         self._seal = Seal(network.keys)
@@ -529,7 +531,8 @@ class Transport:
             return self._read(datagram, address, None, ticks)
         finally:
             # To refuse a frame and to challenge its sender is work too.
-            self._limits.charge_newcomers(self._processor_time() - began)
+            worked_s = self._processor_time() - began
+            self._limits.charge_newcomers(min(self._ticks() - ticks, MOST_SHARED * worked_s))
 
     def _read(self, datagram: memoryview, address: Address, known: Peer | None, ticks: float) -> int:
         """Read a datagram that the limits allow; returns the number of its packets. `known`: the proven peer there."""
