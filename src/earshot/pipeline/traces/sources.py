@@ -18,8 +18,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import types
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import BooleanType, DatetimeType, NumericType, StringType
 
 from earshot.plugins import install, shipment
 from earshot.traces.files import FilePiece, expanded, is_address, local_path, opened, size_of
@@ -36,7 +36,11 @@ SPLIT_BYTES = 64 << 20
 "A larger CSV file that is not compressed is read by several tasks."
 _COMPRESSED = (b"\x1f\x8b", b"BZ", b"\xfd7")
 
-_PLAIN = (BooleanType, DatetimeType, NumericType, StringType)
+_DATES = ("DateType", "TimestampNTZType", "TimestampType", "TimeType")
+_PLAIN = (
+    *(types.BooleanType, types.NumericType, types.StringType),
+    *(getattr(types, name) for name in _DATES if hasattr(types, name)),  # Spark 4.0 has no TimeType
+)
 "Columns of Parquet files whose values are texts of a few characters."
 
 DDL = ", ".join(
