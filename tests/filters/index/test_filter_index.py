@@ -378,6 +378,24 @@ def test_guards_of_one_element_are_found_by_texts_numbers_names_and_positions() 
         assert index.match(Event.from_xml(text)) == expected
 
 
+@pytest.mark.parametrize(
+    "wheres",
+    [
+        [f'kind = "k" and speed != {number}' for number in range(40)],
+        [f'x = "{number % 5}" and x < {number}' for number in range(40)],
+    ],
+    ids=["a term that a table cannot answer", "two kinds of tests on one of two names"],
+)
+def test_tables_of_comparisons_answer_as_a_loop_over_them_does(wheres: list[str]) -> None:
+    index, filters = FilterIndex(), {where: Filter.where(where) for where in wheres}
+    for where, filter in filters.items():
+        index.add(where, filter)
+    for number in range(20):
+        for content in ({"x": number, "y": 5}, {"y": 5, "x": number}, {"kind": "k", "speed": number}, {"x": number}):
+            event = Event(type="e", content=content)
+            assert index.match(event) == looped(filters, event)
+
+
 def test_attributes_and_texts_of_equal_words_are_kept_apart() -> None:
     paths = ["//b[@k='v']", "//b[@v='w']", "//b[text()='v']", "//b[text()='w']", "//b[text()='k']"]
     index, filters = FilterIndex(), {path: Filter.xpath(path) for path in paths}
