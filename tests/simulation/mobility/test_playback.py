@@ -196,3 +196,9 @@ def test_a_city_of_real_traffic_plays_back(shared_data: Path, tmp_path: Path) ->
     places = trace.positions(150.0)
     assert (places.min(axis=0) > -50).all()
     assert (places.max(axis=0) < (1900, 1450)).all()
+
+
+def test_time_in_the_network_leaves_out_gaps_and_what_lies_outside_of_the_run(tmp_path: Path) -> None:
+    playback = Playback(csv(tmp_path))
+    assert playback.time_present_s(1000.0) == {"a": 2.0, "b": 20.0, "c": 0.0}
+    assert Playback(csv(tmp_path), start_s=102.0).time_present_s(100.0) == {"a": 1.0, "b": 10.0, "c": 0.0}

@@ -21,7 +21,7 @@ from earshot.simulation.engine.summary import summarise
 from earshot.simulation.faults import Churn
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.media.open_medium import Network
-from earshot.simulation.mobility import Lanes, Uniform
+from earshot.simulation.mobility import Lanes, Playback, Uniform
 from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 from earshot.simulation.settings_reader import Where, read, to_json
@@ -436,6 +436,22 @@ def test_abilities_follow_their_law() -> None:
 # The built-in ones.
 
 BUILT_IN = tuple(built_in())
+
+
+def test_the_nodes_that_all_know_are_the_first() -> None:
+    assert load_scenario("city").first_nodes == ("ambulance-0", "ambulance-1", "car-00")
+
+
+def test_the_nodes_that_all_know_stay_longest_in_a_trace(tmp_path: Path) -> None:
+    """A central node that has left, or has not come yet, would make CoDD and Siena deliver nothing."""
+    stays = {"a": (0, 2), "b": (0, 10), "c": (8, 10), "d": (1, 9), "e": (0, 10)}
+    rows = [f"{node},{time},{10 * i},0" for i, (node, ends) in enumerate(stays.items()) for time in ends]
+    (tmp_path / "trace.csv").write_text("\n".join(["node,time,x_m,y_m", *rows]))
+    scenario = Scenario(
+        name="town", duration_s=10.0, nodes={"car": NodeGroup(mobility=Playback(tmp_path / "trace.csv"))}
+    )
+    assert scenario.names() == ("a", "b", "c", "d", "e")
+    assert scenario.first_nodes == ("b", "e", "d")
 
 
 def test_these_are_built_in() -> None:

@@ -18,7 +18,7 @@ Against = Literal["query", "aggregate"]
 class CoddSettings:
     agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
     "Section 3.1's system agents: nodes that every node knows, and that know the sources. In a simulation, where "
-    "not given, the scenario's first nodes."
+    "not given, the scenario's first nodes; of a trace, those that stay longest."
     fan_out: int = 6
     "Symbol f: a node has at most this many children in one tree."
     seeds: AtLeastOne = 1

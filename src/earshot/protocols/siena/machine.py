@@ -28,7 +28,7 @@ from earshot.wire import FilterText, Packet, Whole, Word
 class SienaSettings:
     agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
     "The nodes that may set the network up; the first of them does. In a simulation, where not given, the "
-    "scenario's first nodes; elsewhere a node in range that finds none."
+    "scenario's first nodes, of a trace those that stay longest; elsewhere a node in range that finds none."
     clients: AtLeastOne = 6
     "Symbol f: the number of clients of a broker."
     broker_fan_out: Count = 2

@@ -83,6 +83,13 @@ class Playback(KindTable, frozen=True, tag="playback"):
         """What kind of node each is, where the trace says so."""
         return self._rows().types
 
+    def time_present_s(self, until_s: float) -> Mapping[str, float]:
+        """For how long each node is in the network before `until_s`."""
+        return {
+            path.name: sum(min(end, until_s) - max(start, 0.0) for start, end in path.presence)
+            for path in self.paths(self.names(), Extent(), (), until_s)
+        }
+
     def paths(
         self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:

@@ -253,8 +253,16 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def first_nodes(self) -> tuple[str, ...]:
-        """The first three nodes. All nodes know them, for protocols whose nodes need a first contact."""
-        return self.names()[:3]
+        """Three nodes that all nodes know, for protocols whose nodes need a first contact: those that stay longest in
+        the traces that are played back, and of nodes that stay as long the first."""
+        stay_s = {
+            name: time_s
+            for nodes in self.nodes.values()
+            if isinstance(nodes.mobility, Playback)
+            for name, time_s in nodes.mobility.time_present_s(self.duration_s).items()
+        }
+        longest = sorted(self.names(), key=lambda name: stay_s.get(name, self.duration_s), reverse=True)
+        return tuple(longest[:3])
 
     def trajectories(self, seed: int) -> Trajectories:
         """Every node's trajectory under this seed; where drivers react to events, as if they did not."""
