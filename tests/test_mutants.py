@@ -153,3 +153,19 @@ def test_exchanged_arguments_that_make_no_difference_are_no_change(tool: ModuleT
     for call in ("max(a, b)", "hypot(a, b)", "random.uniform(a, b)"):
         assert not any("exchanged" in one.what for one in tool.mutants_of(f"{call}\n"))
     assert any("exchanged" in one.what for one in tool.mutants_of("place(a, b)\n"))
+
+
+def test_mutants_of_live_code_run_in_a_network_of_their_own(tmp_path: Path) -> None:
+    """A mutant of live/sockets.py can set what it should only read of an interface."""
+    probe = subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip("this machine allows no network namespaces (unshare --net)")
+    script = tmp_path / "apart.py"
+    script.write_text(
+        f"import os, socket, sys\nsys.path.insert(0, {str(ROOT / 'tools')!r})\nimport mutants\nmutants.go_apart()\n"
+        "socket.socket().bind(('127.0.0.1', 0))\nprint(os.readlink('/proc/self/ns/net'), *sys.argv[1:])\n"
+    )
+    command = [sys.executable, str(script), "live/sockets.py"]
+    network, module = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert network != Path("/proc/self/ns/net").readlink().name
+    assert module == "live/sockets.py"

@@ -25,7 +25,9 @@ import difflib
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -42,6 +44,8 @@ SOURCE = ROOT / "src" / "earshot"
 TESTS = ROOT / "tests"
 STATE = ROOT / ".mutants.json"
 HARMLESS = "no effect"
+APART = "EARSHOT_MUTANTS_APART"
+"Set inside the network of its own."
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -258,6 +262,8 @@ def main() -> None:
     paths = sorted({found for name in options.modules for found in _files(SOURCE / name)} or set(lines or ()))
     if not paths:
         parser.error("name modules, as in protocols/cbf.py, or give --since COMMIT")
+    if any(path.is_relative_to(SOURCE / "live") for path in paths):
+        go_apart()
     state = _known()
     some = {
         path: chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
@@ -296,6 +302,21 @@ def main() -> None:
     print("\n" + shares(Counter(dict(zip(words, rows[-1][1:-1], strict=True)))))
     if stopped:
         print("\nNot all were run: the same command goes on from here.")
+
+
+def go_apart() -> None:
+    """Start again in a network of its own, where the system allows it. A mutant of the code that asks for an
+    interface's MTU can set it instead, and so take down the machine's loopback interface."""
+    if APART in os.environ:
+        return
+    own = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    loopback = ["ip", "link", "set", "lo", "up"]
+    tools = shutil.which("unshare") and shutil.which("ip")
+    if not tools or subprocess.run([*own, *loopback], capture_output=True, check=False).returncode:
+        print("this system allows no network of its own (unshare --net): mutants of live code see the real one")
+        return
+    again = ["sh", "-c", f'{" ".join(loopback)} && exec "$@"', "sh", sys.executable, *sys.argv]
+    os.execvpe(own[0], [*own, *again], {**os.environ, APART: "1"})
 
 
 def shares(counts: Counter[str]) -> str:
