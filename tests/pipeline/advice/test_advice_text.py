@@ -129,6 +129,14 @@ def test_regret_is_told_with_the_one_that_was_better():
     )
 
 
+def test_regret_says_where_the_better_one_fell_short():
+    told = replace(advice(), regret=Regret(ODMRP, 0.0, 1.36))
+    told = replace(told, verdict=replace(told.verdict, fell_short={ODMRP: 0.047}))
+    assert advice_words(told)[4].endswith(
+        "the best of 3 candidates judged there, which delivered 4.7 points less when the search's windows count too."
+    )
+
+
 def test_with_latency_as_the_goal_the_regret_is_of_latency():
     whole = advice()
     quicker = replace(

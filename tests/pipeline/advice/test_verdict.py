@@ -96,6 +96,46 @@ def judged(by_name: dict[str, tuple[float, float]], groups: Sequence[Sequence[st
     )
 
 
+@pytest.mark.parametrize("measured_as", ["first", "first with other settings"])
+@pytest.mark.parametrize(
+    ("seen", "chosen", "short"),
+    [
+        (0.7, "first", {TunedProtocol("other"): pytest.approx(0.2 / 3)}),
+        (0.89, "other", {}),  # over all windows it lacks less than the tolerance
+    ],
+)
+def test_who_fell_short_in_the_search_does_not_speak_against_the_choice(measured_as, seen, chosen, short):
+    """The unseen windows leave out the phase in which the cheaper one fails."""
+    first, other = TunedProtocol("first"), TunedProtocol("other")
+    kin = first if measured_as == "first" else TunedProtocol("first", (("wait", 2.0),))
+
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        cost = {"first": 0.1, "other": 0.01}
+        return {(one, window): Measured(0.9, cost[one.protocol], 1.0) for one in candidates for window in windows}
+
+    measured = {(kin, "rush"): Measured(0.9, 0.1, 1.0), (other, "rush"): Measured(seen, 0.01, 1.0)}
+    verdict = judge_choice([first, other], (("u", "v"), ("w",)), judge, measured, Goal.DELIVERY, lambda some, *_: some)
+    assert (verdict.chosen.protocol, verdict.fell_short) == (chosen, short)
+    assert verdict.standings[0].candidate == other, "the regret is told"
+
+
+def test_who_fell_short_is_not_chosen_but_judged_again():
+    first, second, other = (TunedProtocol(name) for name in ("first", "second", "other"))
+    cost = {first: 0.1, second: 0.05, other: 0.01}
+
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        return {(one, window): Measured(0.9, cost[one], 1.0) for one in candidates for window in windows}
+
+    measured = {(one, "rush"): Measured(0.5 if one == other else 0.9, cost[one], 1.0) for one in cost}
+    verdict = judge_choice(
+        [first, second, other], (("u", "v"), ("w",)), judge, measured, Goal.DELIVERY, lambda some, *_: some
+    )
+    assert (verdict.chosen, verdict.windows) == (second, ("w",))
+    assert [one.by for one in verdict.overturned] == [second]
+    assert [one.candidate for one in verdict.standings] == [other, second, first]
+    assert verdict.fell_short == {other: pytest.approx(0.4 / 4)}
+
+
 @pytest.mark.parametrize(
     ("other", "against"),
     [

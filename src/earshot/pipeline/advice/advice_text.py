@@ -171,6 +171,9 @@ def honest_words(advice: Advice) -> str:
             f"{100 * regret.delivery:.1f} points of delivery and {100 * dearer:.0f} % of {price} "
             f"against {candidate_words(regret.best)}, the best of {len(advice.standings)} candidates judged there"
         )
+        if regret.best in advice.verdict.fell_short:
+            lacks = 100 * advice.verdict.fell_short[regret.best]
+            hindsight += f", which delivered {lacks:.1f} points less when the search's windows count too"
     return f"{given_up}{_sentence(where)} Regret: {hindsight}."
 
 

@@ -1,15 +1,18 @@
 """The verdict: what the search chose, on windows that it did not see, and what follows if another does better there.
 
 Where another candidate is clearly better on the unseen windows, these windows have something to say, and they are
-used: the choice is made again from all windows so far, and a further group of unseen windows judges it. What is
-reported comes from windows that had no part in the choice. Where nothing speaks against the choice and there is time
-for it, the further group judges it too: with more windows, fewer differences can be chance. There is no Spark here.
+used: the choice is made again from all windows so far, and a further group of unseen windows judges it. A candidate
+that delivered clearly less in the search does not count as better: the unseen windows may leave out the phase in which
+it fails. What is reported comes from windows that had no part in the choice. Where nothing speaks against the choice
+and there is time for it, the further group judges it too: with more windows, fewer differences can be chance. There is
+no Spark here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from earshot.errors import TraceError
 from earshot.pipeline.advice.search import (
@@ -54,6 +57,8 @@ class Verdict:
     "Best first."
     overturned: tuple[Overturned, ...] = ()
     "Choices that earlier unseen windows spoke against, in order."
+    fell_short: Mapping[TunedProtocol, float] = field(default_factory=dict)
+    "Candidates that delivered clearly less than the choice on all windows so far, and by how much, as a share."
 
     @property
     def windows_words(self) -> str:
@@ -86,7 +91,12 @@ def judge_choice(
             against = _against(verdict, goal)
             if against is None:
                 return _on_more_windows(verdict, group, judge, goal, affords_more)
-            again = _on_common_windows([standing.candidate for standing in verdict.standings], known, goal)
+            holding = [standing.candidate for standing in _holding(verdict)]
+            # Who fell short is not chosen, but judged again: the regret must not leave it out.
+            again = [
+                *_on_common_windows(holding, known, goal),
+                *_on_common_windows(list(verdict.fell_short), known, goal),
+            ]
             needed = contenders(again)
             wanted = list(dict.fromkeys([*needed, *(standing.candidate for standing in again)]))
             finalists = affords(wanted, group, len(needed))
@@ -98,7 +108,7 @@ def judge_choice(
         latest = _verdict(finalists, group, results, goal, overturned)
         if latest is None:
             break
-        verdict = latest
+        verdict = replace(latest, fell_short=_fell_short(latest, known, goal))
     if verdict is None:
         raise TraceError(
             "nobody was to receive anything in the windows that the search did not see: choose a workload that more "
@@ -146,18 +156,54 @@ def _on_more_windows(
     }
     more = _verdict(everybody, [*verdict.windows, *group], {**known, **results}, goal, verdict.overturned)
     # The choice stands, so figures without it are none: it may have failed here.
-    return more if more is not None and more.chosen == verdict.chosen else verdict
+    if more is None or more.chosen != verdict.chosen:
+        return verdict
+    return replace(more, fell_short=verdict.fell_short)
 
 
 def _against(verdict: Verdict, goal: Goal) -> Overturned | None:
     """What speaks against the choice: somebody who delivers more, or about as much at a clearly lower price."""
-    best, own = verdict.standings[0], verdict.own
-    lacks = max(standing.mean.delivery for standing in verdict.standings) - own.mean.delivery
+    holding, own = _holding(verdict), verdict.own
+    best = holding[0]
+    lacks = max(standing.mean.delivery for standing in holding) - own.mean.delivery
     theirs = goal.price(best.mean)
     dearer = goal.price(own.mean) / theirs - 1.0 if theirs > 0 else 0.0
     if best is own or (lacks <= goal.tolerance and dearer <= CLEARLY):
         return None
     return Overturned(own.candidate, best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), dearer)
+
+
+def _holding(verdict: Verdict) -> list[Standing]:
+    """Those who did not fall short, best first."""
+    return [standing for standing in verdict.standings if standing.candidate not in verdict.fell_short]
+
+
+def _fell_short(verdict: Verdict, known: Results, goal: Goal) -> dict[TunedProtocol, float]:
+    """Who delivered less than the choice by more than the goal's tolerance, on all windows that tell."""
+    ours = _deliveries(verdict.chosen, known)
+    found = {}
+    for standing in verdict.standings:
+        pairs = [
+            (ours[window], measured.delivery)
+            for (candidate, window), measured in known.items()
+            if candidate == standing.candidate and window in ours
+        ]
+        lacks = math.fsum(own - theirs for own, theirs in pairs) / len(pairs)
+        if lacks > goal.tolerance:
+            found[standing.candidate] = lacks
+    return found
+
+
+def _deliveries(candidate: TunedProtocol, known: Results) -> dict[Window, float]:
+    """What the candidate delivered on each window; where it was not measured, its protocol's mean."""
+    found: dict[Window, list[float]] = {}
+    for (other, window), measured in known.items():
+        if other.protocol == candidate.protocol:
+            found.setdefault(window, []).append(measured.delivery)
+    return {
+        window: known[candidate, window].delivery if (candidate, window) in known else math.fsum(some) / len(some)
+        for window, some in found.items()
+    }
 
 
 def _on_common_windows(candidates: Sequence[TunedProtocol], known: Results, goal: Goal) -> list[Standing]:
