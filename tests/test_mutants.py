@@ -140,6 +140,37 @@ def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> 
     assert json.loads(run.stdout) == [[one[1:] for one in changes.values()], "does not end", "done"]
 
 
+SPARK_TESTS = """
+import pytest
+import stepping
+pytestmark = pytest.mark.spark
+def test_always_fails():
+    assert stepping.step(1) == 9
+def test_a_step_adds_one():
+    assert stepping.step(1) == 2
+def test_the_log_is_not_read():
+    stepping.logged(3)
+"""
+
+
+def test_sparks_tests_judge_a_changed_copy_of_the_source(tool: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "tests").mkdir()
+    module, tests = tmp_path / "src" / "stepping.py", tmp_path / "tests" / "test_stepping.py"
+    module.write_text(MODULE)
+    tests.write_text(SPARK_TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  long\n  slow\n  spark\n  cluster\n")
+    with tool.SparkJudge(tmp_path / "src", tmp_path, 60.0) as judge:
+        wrong = tool.Case(module, 0, MODULE.replace("number + STEP", "number - STEP"))
+        assert judge.verdict(wrong, [tests]) == tool.Verdict("noticed", "tests/test_stepping.py::test_a_step_adds_one")
+        assert judge.distrusted == {"tests/test_stepping.py::test_always_fails"}
+        unread = tool.Case(module, 0, MODULE.replace("number * 2", "number * 3"))
+        assert judge.verdict(unread, [tests]) == tool.Verdict("lives", "")
+        copy = judge.copy
+        assert (copy / "src" / "stepping.py").read_text() == MODULE == module.read_text()
+    assert not copy.exists()
+
+
 def test_the_shares_are_of_the_mutants_that_change_behaviour(tool: ModuleType) -> None:
     words = (tool.NOTICED, tool.HANGS, tool.GOLDEN, tool.LIVES, tool.UNSEEN, tool.HARMLESS)
     counts = Counter(dict(zip(words, (80, 5, 10, 4, 1, 7), strict=True)))

@@ -6,9 +6,10 @@
 
 Each mutant is one small wrong change: `<` for `<=`, `+` for `-`, `and` for `or`, a number one higher, a condition
 turned round, a call left out, two arguments exchanged. The tests are those that import one of the modules, or stand in
-the folder that mirrors its own or its room; Spark's and slow tests are left out. Of these, only the tests that run the
-changed line judge a mutant (mutant_judge.py). Tests of golden logs run last: that only they notice a mutant is counted
-apart, for they say that something changed and not what is wrong.
+the folder that mirrors its own or its room; slow tests are left out. Of these, only the tests that run the changed
+line judge a mutant (mutant_judge.py). Tests of golden logs run last: that only they notice a mutant is counted apart,
+for they say that something changed and not what is wrong. Spark's tests take seconds each: with `--spark SECONDS` they
+judge only those that no other test noticed, each for at most so long (mutant_spark.py).
 
 Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when
 all is done. A mutant that lives is shown as a diff, with a number. Judge each one: without effect, or a hole in the
@@ -38,6 +39,7 @@ from random import Random
 from typing import Any
 
 from mutant_judge import GOLDEN, HANGS, LIVES, NOTICED, UNSEEN, Case, Judge, Verdict
+from mutant_spark import SparkJudge
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "earshot"
@@ -257,6 +259,9 @@ def main() -> None:
         "--harmless", action="append", default=[], metavar="NUMBER", help="this mutant was judged: it has no effect"
     )
     parser.add_argument("--again", action="store_true", help="judge again those that no test noticed")
+    parser.add_argument(
+        "--spark", type=float, metavar="SECONDS", help="Spark's tests judge the rest, each mutant at most this long"
+    )
     options = parser.parse_args()
     lines = changed_lines(options.since) if options.since else None
     paths = sorted({found for name in options.modules for found in _files(SOURCE / name)} or set(lines or ()))
@@ -275,7 +280,10 @@ def main() -> None:
     if judged_harmless:
         state |= dict.fromkeys(judged_harmless, HARMLESS)
         _keep(state)
-    judge(some, state, options)
+    until = time.monotonic() + 60.0 * options.minutes
+    judge(some, state, options, until)
+    if options.spark:
+        judge_with_spark(some, state, options, until)
     words = (NOTICED, HANGS, GOLDEN, LIVES, UNSEEN, HARMLESS)
     rows: list[list[Any]] = []
     living, stopped = [], False
@@ -350,7 +358,7 @@ def _files(place: Path) -> list[Path]:
     return [place]
 
 
-def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argparse.Namespace) -> None:
+def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argparse.Namespace, until: float) -> None:
     """Find the verdicts that are not known yet, all in one warm process."""
     left = [
         (path, one)
@@ -360,7 +368,6 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argpar
     ]
     if not left:
         return
-    until = time.monotonic() + 60.0 * options.minutes
     below = [ROOT / folder for folder in options.tests or ["tests"]]
     own_tests = {
         path: {test for test in tests_of(path) if any(test.is_relative_to(folder) for folder in below)}
@@ -383,6 +390,26 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argpar
     os.chdir(ROOT)
     if problem := Judge(cases, own_tests, ROOT / "src", TESTS, until, judged, tell, options.seconds).judge():
         raise SystemExit(problem)
+
+
+def judge_with_spark(
+    some: dict[Path, list[Mutant]], state: dict[str, str], options: argparse.Namespace, until: float
+) -> None:
+    """Those that no other test noticed; what lived through Spark's tests too is remembered."""
+    with SparkJudge(ROOT / "src", ROOT, options.spark) as spark:
+        for path, mutants in some.items():
+            for one in mutants:
+                seen = f"{key(path, one)}:spark"
+                is_judged = state.get(key(path, one)) not in (LIVES, UNSEEN) or (seen in state and not options.again)
+                if is_judged or time.monotonic() > until:
+                    continue
+                verdict = spark.verdict(Case(path, one.start, one.applied(path.read_text())), tests_of(path))
+                state.update(_known(), **{seen: verdict.word})
+                if verdict.word != LIVES:
+                    state[key(path, one)] = verdict.word
+                _keep(state)
+                by = f" by {verdict.test}" if verdict.test else " with Spark's tests too"
+                print(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}", flush=True)
 
 
 def key(path: Path, mutant: Mutant) -> str:

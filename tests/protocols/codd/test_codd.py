@@ -215,6 +215,33 @@ def test_a_leaf_says_it_leaves_and_an_interior_node_names_its_successor():
     ]
 
 
+def test_the_successor_of_a_child_that_leaves_takes_its_place_with_its_query():
+    node = member()
+    node.hear(AddChild(TREE, 1, (B,), (B,), NEW), "x", 1.0)
+    node.hear(Leave(TREE, "s"), "x", 2.0)
+    assert {name: set(child.wants) for name, child in node.trees[TREE].children.items()} == {"s": {B}}
+
+
+def test_a_successor_that_is_a_child_already_keeps_its_bond_and_an_ancestor_takes_no_place():
+    node = member()
+    node.hear(AddChild(TREE, 1, (B,), (B,), NEW), "x", 1.0)
+    node.hear(AddChild(TREE, 1, (C,), (C,), NEW), "y", 1.0)
+    known = node.trees[TREE].children["y"]
+    node.hear(Leave(TREE, "y"), "x", 2.0)
+    assert node.trees[TREE].children == {"y": known}
+    assert node.trees[TREE].children["y"] is known, "its queries and documents are still counted from the same link"
+    node.hear(Leave(TREE, "source-0"), "y", 3.0)
+    assert node.trees[TREE].children == {}
+
+
+def test_that_the_source_has_a_query_is_passed_to_the_child_it_came_from_and_to_nobody_else():
+    node = member()
+    node.hear(AddChild(TREE, 1, (B,), (B,), NEW), "x", 1.0)
+    effects = node.hear(Registered(TREE, ("leaf", "x", "n"), 12), "source-0", 2.0)
+    assert sent(effects) == [("x", Registered(TREE, ("leaf", "x"), 12))]
+    assert sent(node.hear(Registered(TREE, ("leaf", "gone", "n"), 13), "source-0", 2.0)) == []
+
+
 def test_an_orphan_joins_again_at_its_grandparent_and_then_at_the_seeds():
     node = member()
     node.trees[TREE].ancestors = ("source-0", "g", "p")

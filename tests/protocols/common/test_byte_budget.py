@@ -24,7 +24,7 @@ def test_a_key_counts_its_texts(key: object, expected: int) -> None:
 
 
 def test_texts_count_their_characters_and_64_each() -> None:
-    assert (text_bytes(()), text_bytes(("abc", "d")), text_bytes([WIDE])) == (0, 132, 68)
+    assert (text_bytes(()), text_bytes(("abc", "d")), text_bytes([WIDE * 3])) == (0, 132, 76)
 
 
 @pytest.mark.parametrize(("key", "kept"), [(f"{{:0252d}}{WIDE * 4}", 1838), ("{:030d}", 5000)])
@@ -63,3 +63,12 @@ def test_a_bounded_table_forgets_the_oldest_by_bytes() -> None:
         table.put(f"{number:0252d}{WIDE}", (WIDE * 128, 1.0))
     assert table.bytes <= TABLE_BYTES < table.bytes + 2500
     assert list(table)[-1] == f"{2999:0252d}{WIDE}"
+
+
+def test_a_bounded_table_may_be_exactly_full() -> None:
+    table: BoundedTable[str, str] = BoundedTable(10**6)
+    table.put("a", "x" * (TABLE_BYTES - 2 * key_bytes("a") - 2 * key_bytes("")))
+    table.put("b", "")
+    assert (list(table), table.bytes) == (["a", "b"], TABLE_BYTES)
+    table.put("b", "y")
+    assert (list(table), table.bytes) == (["b"], 2 * key_bytes("b"))
