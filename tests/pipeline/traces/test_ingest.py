@@ -121,6 +121,23 @@ def test_several_files_are_one_trace_in_the_order_given(lake: Lake, tmp_path: Pa
     assert ingest(lake, [str(evening), str(morning)], "wrong way round").rejected == {"unordered": 1}
 
 
+def test_parquet_files_have_no_order_so_their_rows_are_put_in_order_of_time(lake: Lake, tmp_path: Path) -> None:
+    folder = tmp_path / "buses"
+    folder.mkdir()
+    for name, times in (("part-0.parquet", [30.0, 10.0]), ("part-1.parquet", [0.0, 20.0, 10.0])):
+        table = {"node": ["a"] * len(times), "time": times, "x": [2.0 * time for time in times], "y": [0.0] * len(times)}
+        pq.write_table(pa.table(table), folder / name)
+    summary = ingest(lake, [str(folder)], "buses")
+    assert (summary.rows_kept, summary.rejected) == (4, {"duplicate": 1})
+    rows = lake.read("positions", trace="buses").orderBy("time").collect()
+    assert [(row["time"], row["x_m"], row["until"], row["x_m_s"]) for row in rows][:2] == [
+        (0.0, 0.0, 10.0, 2.0),
+        (10.0, 20.0, 20.0, 2.0),
+    ]
+    rejected = lake.read("rejects", trace="buses").collect()
+    assert [(Path(row["file"]).name, row["line"]) for row in rejected] == [("part-1.parquet", 3)]
+
+
 VEHICLE = '<vehicle id="a" x="1" y="2" angle="45" speed="3" slope="0.5"/>'
 FCD = f'<fcd-export><timestep time="0">{VEHICLE}</timestep></fcd-export>'
 ROW = ("a", 0.0, 1.0, 2.0, 3.0, 45.0)

@@ -194,7 +194,8 @@ def _checked_rows(
     if found.geo:
         sightings = sightings.persist()
         plane = _plane(sightings, settings, files)
-    check = checked(settings.max_speed_m_s, plane, rows=_rows_about(files, found.form))
+    rows, is_table = _rows_about(files, found.form), found.form == "parquet"
+    check = checked(settings.max_speed_m_s, plane, rows=rows, sort_by_time=is_table)
     return sightings.transform(check), sightings, found, plane
 
 

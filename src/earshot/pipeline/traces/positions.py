@@ -4,7 +4,8 @@ A sighting is rejected as
 
 - `unparsable`: the source could not read it;
 - `duplicate`: the node has a row of that time already;
-- `unordered`: it lies before the node's last row, by the order of files and lines;
+- `unordered`: it lies before the node's last row, by the order of files and lines. Tables, as in Parquet files, have
+  no order of their own: their rows are put in order of time, and none is rejected for that;
 - `impossible`: it is further from the node's last row than `max_speed_m_s` allows.
 
 Each is judged against the last row that was kept. A first row that the second cannot follow, while
@@ -44,15 +45,22 @@ CHECKED = (
 "`reason` is null in the rows that are kept; `gap_s` is the time since the node's row before."
 
 
-def checked(max_speed_m_s: float = math.inf, plane: LocalPlane | None = None, *, rows: int | None = None) -> Transform:
+def checked(
+    max_speed_m_s: float = math.inf,
+    plane: LocalPlane | None = None,
+    *,
+    rows: int | None = None,
+    sort_by_time: bool = False,
+) -> Transform:
     """Sightings to checked rows (`CHECKED`). With a plane, latitude and longitude are laid on it. `rows`: about how
-    many there are, where that is known; tasks are then sized by it."""
+    many there are, where that is known; tasks are then sized by it. With `sort_by_time` the order of files and lines
+    decides only between rows of the same time."""
     if not max_speed_m_s > 0:
         raise TraceError(f"max_speed_m_s must be positive, got {max_speed_m_s}")
 
     def transform(sightings: DataFrame) -> DataFrame:
         return sightings.repartition(tasks_for(sightings.sparkSession, rows), "node").mapInArrow(
-            _Check(max_speed_m_s, plane), CHECKED
+            _Check(max_speed_m_s, plane, sort_by_time), CHECKED
         )
 
     return transform
@@ -61,9 +69,10 @@ def checked(max_speed_m_s: float = math.inf, plane: LocalPlane | None = None, *,
 class _Check:
     """The work of one task: whole nodes."""
 
-    def __init__(self, max_speed_m_s: float, plane: LocalPlane | None) -> None:
+    def __init__(self, max_speed_m_s: float, plane: LocalPlane | None, sort_by_time: bool) -> None:
         self.max_speed_m_s = max_speed_m_s
         self.plane = plane
+        self.sort_by_time = sort_by_time
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -76,7 +85,7 @@ class _Check:
         time = _floats(table, "time")
         bad = table.column("problem").is_valid().to_numpy()
         # By node, then as the files have them. Waypoints of one line keep their order by time.
-        order = np.lexsort((time, line, file_number, node))
+        order = np.lexsort((line, file_number, time, node) if self.sort_by_time else (time, line, file_number, node))
         table = table.take(pa.array(order))
         node, time, bad = node[order], time[order], bad[order]
         x, y = self._places(table)
