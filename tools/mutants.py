@@ -282,11 +282,10 @@ def main() -> None:
         _keep(state)
     until = time.monotonic() + 60.0 * options.minutes
     judge(some, state, options, until)
-    if options.spark:
-        judge_with_spark(some, state, options, until)
+    stopped = bool(options.spark) and not judge_with_spark(some, state, options, until)
     words = (NOTICED, HANGS, GOLDEN, LIVES, UNSEEN, HARMLESS)
     rows: list[list[Any]] = []
-    living, stopped = [], False
+    living = []
     for path, mutants in some.items():
         verdicts = {one: state[key(path, one)] for one in mutants if key(path, one) in state}
         stopped |= len(verdicts) < len(mutants)
@@ -394,15 +393,19 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argpar
 
 def judge_with_spark(
     some: dict[Path, list[Mutant]], state: dict[str, str], options: argparse.Namespace, until: float
-) -> None:
-    """Those that no other test noticed; what lived through Spark's tests too is remembered."""
+) -> bool:
+    """Judge those that no other test noticed; what lives through Spark's tests too is remembered.
+
+    Returns whether the time was enough."""
     with SparkJudge(ROOT / "src", ROOT, options.spark) as spark:
         for path, mutants in some.items():
             for one in mutants:
                 seen = f"{key(path, one)}:spark"
                 is_judged = state.get(key(path, one)) not in (LIVES, UNSEEN) or (seen in state and not options.again)
-                if is_judged or time.monotonic() > until:
+                if is_judged:
                     continue
+                if time.monotonic() > until:
+                    return False
                 verdict = spark.verdict(Case(path, one.start, one.applied(path.read_text())), tests_of(path))
                 state.update(_known(), **{seen: verdict.word})
                 if verdict.word != LIVES:
@@ -410,6 +413,7 @@ def judge_with_spark(
                 _keep(state)
                 by = f" by {verdict.test}" if verdict.test else " with Spark's tests too"
                 print(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}", flush=True)
+    return True
 
 
 def key(path: Path, mutant: Mutant) -> str:
