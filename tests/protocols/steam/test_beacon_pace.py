@@ -25,6 +25,16 @@ MANY = 30
 
 
 @pytest.mark.parametrize(
+    ("interval_s", "expected_s"), [(0.1, 7.0), (2.0, 7.0), (3.0, 10.5), (8.0, 28.0), (9.0, 28.0), (math.inf, 28.0)]
+)
+def test_a_proximity_with_rare_beacons_stays_listed_for_longer_within_the_stretch(
+    interval_s: float, expected_s: float
+) -> None:
+    rare = SteamSettings(beacon_interval_s=2.0, beacon_stretch=4.0, expiry_s=7.0)
+    assert rare.expires_after_s(interval_s) == expected_s
+
+
+@pytest.mark.parametrize(
     ("reach_m", "slack_m", "naval_m_s", "beacons", "busy_share", "expected"),
     [
         (300.0, -100.0, 0.0, MANY, 0.0, Pace(5, 75.0)),

@@ -72,6 +72,13 @@ def test_an_event_goes_to_the_group_in_one_hop_if_the_radio_covers_the_proximity
     assert machine.publish(event, 0.5) == [Broadcast(Raised(event, GROUP, 0.0, 1, multi_hop=False), GROUP)]
 
 
+def test_an_event_reaches_consumers_on_the_producers_own_device_without_a_hop() -> None:
+    machine = node("p", settings=replace(STEADY, deliver_own=True))
+    machine.announce(Announcement(SIREN, AROUND), 0.0)
+    machine.subscribe(WANTS_SIREN, 0.1)
+    assert machine.publish(siren(), 0.5)[1:] == [Deliver(siren(), "s", hops=0)]
+
+
 @pytest.mark.parametrize(
     ("radius_m", "producer_x_m", "multi_hop"),
     [(200.0, 0.0, False), (200.1, 0.0, True), (150.0, 50.0, False), (150.0, 51.0, True), (700.0, 0.0, True)],
