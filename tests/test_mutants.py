@@ -71,6 +71,7 @@ def test_a_module_is_judged_by_the_tests_that_import_it(tool: ModuleType) -> Non
 
 
 MODULE = """
+from functools import lru_cache
 STEP = 1
 def step(number):
     return number + STEP
@@ -80,12 +81,15 @@ def unused(number):
     return number - 1
 def bounded(number):
     return min(number, 9)
+@lru_cache
+def cached(number):
+    return number ** 2
 def at_import():
     return 5
 FIVE = at_import()
 """
 TESTS_OF_MODULE = """
-from stepping import FIVE, bounded, logged, step
+from stepping import FIVE, bounded, cached, logged, step
 def test_a_step_adds_one():
     assert step(1) == 2
 def test_golden_log():
@@ -96,6 +100,10 @@ def test_small_numbers_are_not_bounded():
 def test_fails_alone():
     bounded(3)
     assert seen
+def test_a_square_is_kept():
+    cached(3)
+def test_three_squared_is_nine():
+    assert cached(3) == 9
 def test_the_constant_is_five():
     assert FIVE == 5
 """
@@ -130,6 +138,7 @@ def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> 
         "number * 2": ["number * 3", "only by golden logs", "test_golden_log"],
         "number - 1": ["number - 2", "no test runs it", ""],
         "min(number, 9)": ["max(number, 9)", "lives", ""],
+        "number ** 2": ["number ** 3", "noticed", "test_three_squared_is_nine"],
         "STEP = 1": ["STEP = 2", "noticed", "test_a_step_adds_one"],
         "return 5": ["return 6", "noticed", "test_the_constant_is_five"],
     }

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import gc
 import importlib.machinery
 import json
@@ -260,11 +261,16 @@ class Judge:
         self.items = {item.nodeid: item for item in session.items}
         self.at_import = {path: set(self.hook.hits.get(path, ())) for path in self.paths}
         self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
+        self.caches: list[functools._lru_cache_wrapper[Any]] = []
         files = {str(path) for path in self.paths}
         for one in gc.get_objects():
             if type(one) is FunctionType and one.__code__.co_filename in files:
                 code = one.__code__
                 self.functions.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(one)
+            elif type(one) is functools._lru_cache_wrapper:
+                cached = getattr(one.__wrapped__, "__code__", None)
+                if cached is not None and cached.co_filename in files:
+                    self.caches.append(one)
         gc.collect()
         gc.freeze()
         self.measure()
@@ -284,6 +290,8 @@ class Judge:
                 for item, following in _with_next(list(self.items.values())):
                     for hits in self.hook.hits.values():
                         hits.clear()
+                    for cache in self.caches:
+                        cache.cache_clear()  # else only the first test that asks would run the statements
                     began = time.monotonic()
                     if _passes(item, following):
                         lines = {str(path): sorted(hits) for path, hits in self.hook.hits.items() if hits}
