@@ -18,7 +18,7 @@ def test_calls_come_by_time_then_priority_then_in_the_order_they_were_added(entr
             queue.off_air(time, made.append, (time, priority, number))
         else:
             queue.at(time, priority, made.append, (time, priority, number))
-    assert len(queue) == len(entries)
+    assert (len(queue), queue.scheduled) == (len(entries), len(entries))
     queue.run(until=10.0)
     assert made == sorted((time, priority, number) for number, (time, priority) in enumerate(entries))
 

@@ -34,8 +34,9 @@ def test_a_warm_up_may_be_shorter_than_a_second() -> None:
     assert (bench.engine.warm_up.sends, bench.engine.counts.sends) == (1, 2)
 
 
-def test_a_run_is_named_after_its_protocol_however_that_was_given() -> None:
+def test_a_run_is_named_after_its_protocol_however_that_was_given_and_shown_without_trajectories() -> None:
     small = load_scenario("base").with_({"nodes.node.count": 20, "duration_s": 30.0})
     by_name, by_class = run(small, "flooding", {}, 1), run(small, Flooding, {}, 1)
     assert (by_name.protocol, by_class.protocol) == ("flooding", "flooding")
     assert by_name.queue_calls == by_class.queue_calls > 0
+    assert "trajectories" not in repr(by_name)

@@ -102,6 +102,8 @@ def test_a_node_lives_while_it_is_there_and_not_down_for_any_reason() -> None:
     up = up_intervals(trajectories, plan(faults, names, 60.0, 1))
     assert [is_up(up[0], t) for t in (0.0, 9.9, 10.0, 14.9, 15.0, 59.0)] == [True, True, False, False, True, True]
     assert [is_up(up[1], t) for t in (0.0, 2.0, 19.0, 20.0, 40.0)] == [False, True, True, False, False]
+    at_the_ends = FaultSettings(crashes=(Crash("b", 2.0, 1.0), Crash("b", 45.0, 5.0)))
+    assert up_intervals(trajectories, plan(at_the_ends, names, 60.0, 1))[1] == [(3.0, 45.0)]
     churn = up_intervals(trajectories, plan(FaultSettings(churn=Churn(10.0, 10.0)), names, 400.0, 3))
     share = sum(is_up(churn[0], t / 10) for t in range(4000)) / 4000
     assert 0.2 < share < 0.8
@@ -188,12 +190,16 @@ def test_unexpected_and_repeated_deliveries_are_distinguished() -> None:
     ]
     span = SubscriptionSpan("b", "b/s/0", "Number: true")
     deliveries = Deliveries()
-    for time, node, event, hops in ((6.5, 1, 0, 2), (6.6, 1, 0, 3), (6.5, 2, 0, 1), (7.0, 0, -1, -1)):
+
+    def deliver(time: float, node: int, event: int, hops: int) -> None:
         deliveries.time.append(time)
         deliveries.node.append(node)
         deliveries.event.append(event)
         deliveries.subscription.append("x")
         deliveries.hops.append(hops)
+
+    for row in ((6.5, 1, 0, 2), (6.6, 1, 0, 3), (6.5, 2, 0, 1), (7.0, 0, -1, -1)):
+        deliver(*row)
     counts = Counts({"d": PacketCount("d", True, True, 9, 900, 9), "c": PacketCount("c", False, False, 4, 40, 4)})
     counts.drops["collision"] = 5
     before = Counts({"d": PacketCount("d", True, True, 1, 100, 1)})
@@ -219,6 +225,8 @@ def test_unexpected_and_repeated_deliveries_are_distinguished() -> None:
     assert (summary.transmissions, summary.cost, summary.data_bytes, summary.control_bytes) == (12, 4.0, 800, 40)
     assert (summary.bytes_per_delivery, summary.latency_p50_s, summary.hops_mean) == (420.0, 0.5, 2.0)
     assert summary.drops == {"collision": 3}
+    deliver(7.25, 1, 1, hops=0)
+    assert summarise(scenario, result).hops_mean == 1.0, "a delivery without a hop counts, one without a count does not"
 
 
 def test_an_ideal_flood_over_a_connected_city_delivers_all_and_only_what_it_should() -> None:
