@@ -125,8 +125,8 @@ def test_parquet_files_have_no_order_so_their_rows_are_put_in_order_of_time(lake
     folder = tmp_path / "buses"
     folder.mkdir()
     for name, times in (("part-0.parquet", [30.0, 10.0]), ("part-1.parquet", [0.0, 20.0, 10.0])):
-        table = {"node": ["a"] * len(times), "time": times, "x": [2.0 * time for time in times], "y": [0.0] * len(times)}
-        pq.write_table(pa.table(table), folder / name)
+        x_m, y_m = [2.0 * time for time in times], [0.0] * len(times)
+        pq.write_table(pa.table({"node": ["a"] * len(times), "time": times, "x": x_m, "y": y_m}), folder / name)
     summary = ingest(lake, [str(folder)], "buses")
     assert (summary.rows_kept, summary.rejected) == (4, {"duplicate": 1})
     rows = lake.read("positions", trace="buses").orderBy("time").collect()
