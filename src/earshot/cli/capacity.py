@@ -9,7 +9,7 @@ import click
 
 from earshot.cli.options import chosen_protocols, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table
+from earshot.cli.tables import print_json, print_table, warn
 
 if TYPE_CHECKING:
     from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
@@ -53,12 +53,14 @@ def capacity(
       earshot capacity city --protocols flooding,gossip
       earshot capacity city --share 0.9 --most 16 --json
     """
+    from earshot.pipeline.campaigns.campaigns import campaign
     from earshot.pipeline.campaigns.capacity import find_capacity
     from earshot.simulation.scenario.library import load_scenario
 
     named = load_scenario(scenario)
     changed = named.with_(**pairs(changes, "--set", toml_value))
     chosen: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
+    warn(campaign("capacity", [changed], chosen, range(1)).doubts())
     with ProgressBar(f"capacity on {changed.name}", 0) as bar, open_lake(lake, bar=bar) as opened:
         found = find_capacity(opened, changed, chosen, range(seeds), share, most, named, bar.say)
     if as_json:

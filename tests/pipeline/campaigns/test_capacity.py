@@ -152,6 +152,9 @@ def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
     ]
     done = CliRunner().invoke(earshot, called, catch_exceptions=False, standalone_mode=False)
     assert "flooding  2x or more" in done.stdout
+    assert "warning" not in done.stderr
+    cells = ["capacity", "base", "--protocols", "georendezvous", "--most", "1", *called[6:]]
+    assert "warning: georendezvous' cells have a side of" in CliRunner().invoke(earshot, cells).stderr
     told = json.loads(CliRunner().invoke(earshot, [*called, "--json"], standalone_mode=False).stdout)
     assert [point["multiple"] for point in told["protocols"][0]["points"]] == [1.0, 2.0]
     done = CliRunner().invoke(earshot, ["compare", *called[1:], "--capacity"], standalone_mode=False)
