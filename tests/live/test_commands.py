@@ -182,3 +182,30 @@ def test_every_command_ends_after_its_time(arguments: list[str]) -> None:
 def test_long_lists_of_names_end_in_a_count() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed([f"n{number}" for number in range(2222)]).endswith(", n28, n29 and 2,192 more")
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from earshot.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "importing"),
+    [(["node"], "earshot.live"), (["node"], "uvloop"), (["sub", "Siren"], "earshot.live"), (["peers"], "earshot.live")],
+)
+def test_ctrl_c_before_a_node_is_up_says_that_it_stopped_and_nothing_else(command: list[str], importing: str) -> None:
+    arguments = [importing, *command, "--interface", "lo", "--group", f"239.255.69.83:{free_port()}"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "stopped")

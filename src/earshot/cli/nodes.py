@@ -159,9 +159,12 @@ def parse_location(text: str) -> LocationService:
 def run_node(work: Coroutine[Any, Any, None]) -> None:
     """Run the coroutine, with the node's warnings on standard error."""
     logging.basicConfig(format="earshot: %(message)s", stream=sys.stderr, level=logging.WARNING)
-    from earshot.live import run
+    try:
+        from earshot.live import run
 
-    run(work)
+        run(work)
+    finally:
+        work.close()  # Ctrl-C may come before it has begun: Python would say that it was never awaited.
 
 
 @asynccontextmanager
