@@ -87,6 +87,8 @@ class Harness:
     ended: dict[int, tuple[float, bool]] = field(default_factory=dict)
     up: set[int] = field(default_factory=set)
     "The lives of processes whose nodes are all in place."
+    clocks_set: Counter[str] = field(default_factory=Counter)
+    "How often each node's clock was set."
     waiting: Counter[int] = field(default_factory=Counter)
     "How many commands to publish each process has not answered yet."
 
@@ -141,6 +143,7 @@ class Harness:
                 self.journal.append(row)
                 if row["what"] == "up":
                     self.up.add(row["life"])
+                self.clocks_set[row["node"]] += row["what"] == "clock"
                 if row["what"] in ("published", "failed"):
                     self.waiting[process.pid] -= 1
 
@@ -213,6 +216,9 @@ class Harness:
         for step in (step_s, -step_s):
             for member in touched:
                 self.command(member, do="clock", step_s=step)
+                # The fault lasts until the clock is right again, which a busy machine may delay.
+                done = self.clocks_set[member.name] + 1
+                await self.until(lambda member=member, done=done: self.clocks_set[member.name] >= done)
             await asyncio.sleep(lasting_s if step == step_s else 0)
 
     async def partition(self, touched: list[Member], names: frozenset[str], lasting_s: float) -> None:

@@ -117,6 +117,10 @@ async def main() -> None:
                         journal("published", protocol=protocol, number=content["n"], event=event.to_json().decode())
                 case "clock":
                     offset_s += command["step_s"]
+                    for node in nodes.values():
+                        node.host.now()  # A host sees a new time when it asks; one that starts its protocol again
+                    await asyncio.sleep(0)  # does so in the next turn of the loop.
+                    journal("clock")
                 case "network":
                     FaultySocket.loss = command["loss"]
                     FaultySocket.blocked = frozenset(command["blocked"])
