@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -41,8 +41,18 @@ def packet_classes(protocol: str) -> list[type[wire.Packet]]:
     return [cls for cls in found if cls.__module__.startswith("earshot.")]
 
 
-def _text(random: Random, limit: int | None, name: str, worst: bool) -> str:
-    if worst and random.random() < 0.5:
+Worst = bool | Literal["names"]
+"""Whether packets hold as much as they may, and always another; `names`: of names and ids only, so that tables of those
+fill before events take all memory."""
+
+
+def longest_name(number: int, limit: int = wire.MAX_NAME) -> str:
+    """A name that takes as many bytes as a name may, another one for each number."""
+    return f"{number:08x}" + "\N{GRINNING FACE}" * (limit - 8)
+
+
+def _text(random: Random, limit: int | None, name: str, worst: Worst) -> str:
+    if random.random() < (0.9 if worst == "names" and limit != wire.MAX_FILTER_TEXT else 0.5 * bool(worst)):
         # As long as the decoder lets in, and always another one.
         text = f"{random.getrandbits(64):x}" + "\N{GRINNING FACE}" * (limit or 4000)
         if limit == wire.MAX_FILTER_TEXT:
@@ -56,10 +66,10 @@ def _text(random: Random, limit: int | None, name: str, worst: bool) -> str:
     return random.choice((*NAMES, f"id-{random.randrange(10**6)}"))
 
 
-def _event(random: Random, worst: bool) -> Event:
-    pad: Any = "x" * (random.choice((0, 10_000)) if worst else random.choice((0, 0, 40)))
+def _event(random: Random, worst: Worst) -> Event:
+    pad: Any = "x" * (random.choice((0, 10_000)) if worst is True else random.choice((0, 0, 40)))
     # A pad of a megabyte would make the test slow and find nothing that ten kilobytes do not.
-    if worst and random.random() < 0.3:
+    if worst is True and random.random() < 0.3:
         pad = [[] for _ in range(800)]  # few bytes on the wire, many in memory
     return Event(
         random.choice(TYPES),
@@ -74,7 +84,7 @@ def _event(random: Random, worst: bool) -> Event:
     )
 
 
-def value(random: Random, kind: Any, name: str = "", worst: bool = False) -> Any:
+def value(random: Random, kind: Any, name: str = "", worst: Worst = False) -> Any:
     """A value of a declared type (of `msgspec.inspect`)."""
     inspect = msgspec.inspect
     match kind:
@@ -103,7 +113,9 @@ def value(random: Random, kind: Any, name: str = "", worst: bool = False) -> Any
         case inspect.BoolType():
             return random.random() < 0.5
         case inspect.BytesType():
-            return random.randbytes(min(random.choice((0, 4, 60_000 if worst else 64)), kind.max_length or 60_000))
+            return random.randbytes(
+                min(random.choice((0, 4, 60_000 if worst is True else 64)), kind.max_length or 60_000)
+            )
         case inspect.TupleType():
             return tuple(value(random, one, name, worst) for one in kind.item_types)
         case inspect.VarTupleType() | inspect.ListType():
@@ -120,8 +132,8 @@ def value(random: Random, kind: Any, name: str = "", worst: bool = False) -> Any
     raise TypeError(f"no values of {kind}")
 
 
-def packet(random: Random, cls: type[wire.Packet], worst: bool = False) -> wire.Packet:
-    """A packet of this class with random fields; `worst`: as much as it may hold, and always another."""
+def packet(random: Random, cls: type[wire.Packet], worst: Worst = False) -> wire.Packet:
+    """A packet of this class with random fields; `worst`: see `Worst`."""
     while True:
         try:
             made = value(random, _type_info(cls), worst=worst)

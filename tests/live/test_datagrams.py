@@ -10,6 +10,7 @@ import pytest
 from earshot import Position
 from earshot.errors import MalformedPacket
 from earshot.live.datagrams import (
+    PIECE_BYTES,
     Challenge,
     Echo,
     Fragment,
@@ -101,7 +102,7 @@ class Desk:
 
     def __init__(self, **bounds: Any) -> None:
         self.dropped: list[DropReason] = []
-        self.held = Reassembly(self.dropped.append, **bounds)
+        self.held = Reassembly(self.dropped.append, **{"piece_bytes": 0, **bounds})
 
     def add(
         self, number: int, index: int, count: int, piece: bytes, sender: str = "a", now: float = 0.0
@@ -157,6 +158,14 @@ def test_a_whole_packet_leaves_the_bytes_of_its_senders_other_packets_counted() 
     desk.add(2, 0, 2, b"xyz")
     desk.add(1, 1, 2, b"cd")
     assert (dict(desk.held._held), desk.held.held_bytes) == ({"a": 3}, 3)
+
+
+def test_a_fragment_counts_what_it_takes_beside_its_bytes() -> None:
+    desk = Desk(piece_bytes=PIECE_BYTES, sender_bytes=100 * PIECE_BYTES)
+    for number in range(1000):
+        desk.add(number // 20, number % 20, 4096, b"x")
+    assert 80 * PIECE_BYTES < desk.held.held_bytes <= 100 * PIECE_BYTES
+    assert desk.held.held_bytes == sum((1 + PIECE_BYTES) * len(one.pieces) for one in desk.held._partials.values())
 
 
 def test_beyond_the_bounds_of_all_the_sender_that_holds_most_loses() -> None:

@@ -64,7 +64,7 @@ def test_a_packet_larger_than_any_is_given_up() -> None:
 
 
 def test_one_sender_holds_no_more_than_its_share() -> None:
-    buffers, drops = reassembly(sender_bytes=10_000, total_bytes=1_000_000)
+    buffers, drops = reassembly(sender_bytes=10_000, total_bytes=1_000_000, piece_bytes=0)
     for number in range(100):
         buffers.add("x", 1, Fragment(number, 0, 2, b"f" * 1000), 0.0)
     assert (buffers.held_bytes, len(buffers), drops) == (10_000, 10, Counter({"fragment-buffer-full": 90}))

@@ -21,9 +21,10 @@ from earshot.live.location import Fixed
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import read_records
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
-from earshot.protocols.machine import Announcement, CancelTimer, Deliver, Drop, Note, StartTimer
+from earshot.protocols.machine import NOTHING, Announcement, CancelTimer, Deliver, Drop, Note, StartTimer
+from earshot.protocols.services.fences import Here
 from earshot.records import DropReason, Kind
-from earshot.wire import MAX_WORD, encode
+from earshot.wire import MAX_WORD, encode, tag_of
 
 
 class Loop:
@@ -235,6 +236,27 @@ def test_of_the_latest_deliveries_none_comes_twice(monkeypatch: pytest.MonkeyPat
     for id in ("a", "b", "a", "c", "b", "d", "a"):
         desk.deliver(id)
     assert desk.got == ["a", "b", "c", "d", "a"], "the two latest pairs are remembered"
+
+
+@in_a_loop
+def test_packets_pass_the_services_once_a_type_is_stated_or_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    passed: list[str] = []
+    monkeypatch.setattr(desk.host.served, "hear", lambda packet, *_: passed.append(tag_of(packet)) or NOTHING)
+    monkeypatch.setattr(desk.host.served, "publish", lambda event, _: passed.append(event.type) or NOTHING)
+    flood = encode(Flood(Event("N", {}, id="a", source="p", time=999.0), 1))
+    desk.hear(flood)
+    desk.hear(encode(Here(Position(0.0, 0.0))))
+    types = desk.host.served.types
+    for table, thing in ((types.declared, EventType("N")), (types.heard, None)):
+        table["s"] = thing  # type: ignore[index, assignment]
+        desk.hear(flood)
+        del table["s"]  # type: ignore[arg-type]
+    desk.host.announce(Announcement(EventType("Plain")))
+    desk.host.announce(Announcement(EventType("Kept", attributes={"history": 2})))
+    for subject in ("Plain", "Kept", "not announced"):
+        desk.host.publish_new(subject, {})
+    assert passed == ["here", "flood", "flood", "Kept", "not announced"]
 
 
 @in_a_loop

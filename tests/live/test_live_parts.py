@@ -69,7 +69,7 @@ def test_what_was_signed_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatc
 
 def test_tables_of_peers_have_these_sizes() -> None:
     peers = Peers(5.0, lambda *_: None)
-    assert (peers._limit, peers._newcomer_limit) == (4096, 1024)
+    assert peers._limits == (4096, 1024, 4096)
 
 
 # Sockets.

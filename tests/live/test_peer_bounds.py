@@ -8,7 +8,7 @@ from earshot.geometry import STILL, LocalPlane, Position, Velocity
 from earshot.live import peers as peers_module
 from earshot.live.datagrams import Challenge, Frame
 from earshot.live.location import FIX_SPACING_S, STALE_S, Fix, RecentFixes, TrackedLocation, plane_name, plane_near
-from earshot.live.peers import Peer, Peers, RateLimits, digest_of
+from earshot.live.peers import Peer, PeerLimits, Peers, RateLimits, digest_of
 from earshot.live.trust import Refused
 
 HOME, ELSEWHERE = ("10.0.0.1", 5), ("10.0.0.2", 5)
@@ -17,9 +17,10 @@ HOME, ELSEWHERE = ("10.0.0.1", 5), ("10.0.0.2", 5)
 class Asked(Peers):
     """Peers that note their challenges."""
 
-    def __init__(self, limit: int = 9, newcomers: int = 9) -> None:
+    def __init__(self, limit: int = 9, newcomers: int = 9, challenges: int = 4096) -> None:
         self.sent: list[tuple[str, Challenge]] = []
-        super().__init__(5.0, lambda peer, challenge: self.sent.append((peer.name, challenge)), limit, newcomers)
+        limits = PeerLimits(limit, newcomers, challenges)
+        super().__init__(5.0, lambda peer, challenge: self.sent.append((peer.name, challenge)), limits)
 
     def hear(self, name: str, address: tuple[str, int], now: float, life: int = 1, ahead_s: float = 0.0) -> Peer:
         made = Frame(name, life, 1, 0.0, "", None, None, "", [], [])
@@ -65,11 +66,10 @@ def test_the_clock_that_an_echo_confirms_is_that_of_the_frame_that_was_challenge
     assert (peer.clock_ahead_s, peer.echoed_at) == (3.0, 1.5)
 
 
-def test_the_first_of_too_many_challenges_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_of_too_many_challenges_is_forgotten() -> None:
     bounds = (peers_module.CHALLENGES, peers_module.CONTESTS, peers_module.CHALLENGE_EVERY_S, peers_module.CONTEST_S)
     assert bounds == (4096, 256, 0.1, 0.5)
-    monkeypatch.setattr(peers_module, "CHALLENGES", 2)
-    peers = Asked()
+    peers = Asked(challenges=2)
     addresses = [("10.0.0.1", port) for port in range(3)]
     for name, address in zip("abc", addresses, strict=True):
         peers.hear(name, address, 1.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from earshot.live import datagrams
 from earshot.live.datagrams import PLAIN, Challenge, Echo, Frame
 from earshot.live.node import Node
-from earshot.live.peers import CONTEST_S, Peer, Peers, RateLimits, digest_of
+from earshot.live.peers import CONTEST_S, Peer, PeerLimits, Peers, RateLimits, digest_of
 from earshot.live.trust import Address, Refused, Seal
 
 HOME, ELSEWHERE = ("10.0.0.1", 5), ("10.0.0.2", 5)
@@ -27,7 +27,7 @@ class Table(Peers):
     """Peers whose hosts answer challenges, if they are awake."""
 
     def __init__(self, limit: int = 4096, newcomers: int = 1024) -> None:
-        super().__init__(5.0, self.record, limit, newcomers)
+        super().__init__(5.0, self.record, PeerLimits(limit, newcomers))
         self.awake: dict[Address, tuple[str, int]] = {}
         self.sent: list[tuple[Address, Challenge]] = []
 

@@ -73,7 +73,7 @@ def test_a_full_backlog_drops_the_lowest_priority() -> None:
             transport = a.host.transport
             blocked: Any = BlockedSocket(transport._own)
             transport._own = blocked
-            transport._waiting_limit_bytes = 3000
+            transport._backlog_limit_bytes = 3000
             for n in range(40):
                 a.host.publish(Event("Siren", {"n": n}, priority=n % 2))
                 transport._end_turn()
@@ -155,7 +155,7 @@ def test_a_missed_reliable_event_is_recovered(protocol: str, monkeypatch: pytest
             await acquainted(a, b)
             wanted = b.subscribe("Siren")
             siren = await a.announce(kind(reliability="reliable"))
-            await until(lambda: not b.host.served.idle)
+            await until(lambda: b.host.served.types.heard)
             await until(lambda: protocol != "steam" or b.host.transport.joined)
             hear = b.host.served.hear
 
@@ -178,7 +178,7 @@ def test_nodes_that_use_a_type_with_other_attributes_are_refused() -> None:
             await acquainted(a, b, c)
             expecting = c.subscribe(kind(priority=1))
             await a.announce(kind(priority=2))
-            await until(lambda: not b.host.served.idle)
+            await until(lambda: b.host.served.types.heard)
             with pytest.raises(QualityError, match="Siren: a has priority = 2, this node priority = 1"):
                 await b.announce(kind(priority=1))
             with pytest.raises(QualityError, match="all nodes must use one list of attributes"):

@@ -13,13 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 from desk import Desk
-from packets import packet, packet_classes
+from packets import Worst, longest_name, packet, packet_classes
 
 from earshot import wire
 from earshot.events import Event
 from earshot.geometry import Position
-from earshot.live.datagrams import Frame
-from earshot.live.host import Host
+from earshot.live.datagrams import Challenge, Frame
+from earshot.live.host import TIMER_BYTES, Host
+from earshot.live.peers import PEER_BYTES, PeerLimits, Peers
+from earshot.live.transport import FINISHED_BYTES
 from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.services.served import SERVICE_PACKETS
@@ -34,10 +36,12 @@ RELEASED_BYTES = 64_000
 REMEMBERED = (
     *("keys", "_order", "_delivered", "_could_match", "known"),  # ids and names
     *("held", "stranded", "by_id", "_masks", "_ends"),  # events that are still alive by what they say
-    *("early", "links"),  # what may still get its turn
+    *("early", "links", "strangers._entries"),  # what may still get its turn
     *("table", "_parts", "_by_type"),  # what brokers report of subscribers elsewhere, bounded by its texts
 )
 "unless it remembers a bounded number of things that do not expire."
+WORST: tuple[Worst, ...] = (True, False, "names", "names")
+"What each quarter of the flood is."
 TABLES = (dict, list, set, deque, OrderedDict)
 WITHOUT_TABLES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Random, msgspec.Struct)
 
@@ -122,13 +126,14 @@ def test_each_table_holds_its_share_at_most_and_releases_it(protocol: str) -> No
             host = target.host
             clock.drive(host)
             target.call(id, "Siren")
-            for number in range(sized(1200, 60_000)):
-                made = packet(random, random.choice(classes), worst=number % 2 == 0)
+            packets = sized(4000, 60_000)
+            for number in range(packets):
+                made = packet(random, random.choice(classes), WORST[number * 4 // packets])
                 try:
                     data = wire.encode(made)
                 except wire.MalformedPacket:
                     continue
-                sender = random.choice(("m0", "m1", f"x{number}"))
+                sender = random.choice(("m0", "m1", longest_name(number)))
                 frame = Frame(sender, 1, number, clock.now, "", Position(0.0, 0.0), None, "", [], [data])
                 host.heard(data, frame, 0, clock.now)
                 if number % 40 == 0:
@@ -136,7 +141,7 @@ def test_each_table_holds_its_share_at_most_and_releases_it(protocol: str) -> No
                     await asyncio.sleep(0)
             full = sizes(host)
             assert {path: size for path, size in full.items() if size > MEMORY_BYTES // SHARE} == {}
-            assert sum(full.values()) < MEMORY_BYTES
+            assert held_bytes(host) < MEMORY_BYTES // 2
             for _ in range(30):
                 clock.advance(host, clock.now + 120.0)
                 await asyncio.sleep(0)
@@ -151,6 +156,49 @@ def test_each_table_holds_its_share_at_most_and_releases_it(protocol: str) -> No
             assert [event for event in left if event.time + (event.lifespan_s or 60.0) < clock.now] == []
 
     asyncio.run(run())
+
+
+def test_what_the_tables_of_a_machine_leave_is_enough_for_all_else() -> None:
+    """The machine's tables and events take at most half: see above."""
+
+    async def run() -> None:
+        for memory_bytes in (MEMORY_BYTES, 64_000_000, 1_000_000_000):
+            async with Desk(memory_bytes=memory_bytes).node("target") as target:
+                host, transport = target.host, target.host.transport
+                buffers = transport.reassembly
+                waiting = transport._pending_limit_bytes + transport._backlog_limit_bytes + buffers.total_bytes
+                remembered = buffers.finished_limit * FINISHED_BYTES + sum(transport.peers._limits) * PEER_BYTES
+                assert waiting + remembered + host._most_timers * TIMER_BYTES <= memory_bytes // 2
+                assert host.machine.budgets.table_bytes == memory_bytes // 64
+                assert host.served.budgets is host.machine.budgets
+                assert host._delivered_limit == memory_bytes // 128
+
+    asyncio.run(run())
+
+
+def test_a_peer_takes_no_more_than_it_counts_for() -> None:
+    sent: list[Challenge] = []
+    peers = Peers(5.0, lambda _, challenge: sent.append(challenge), PeerLimits.within(MEMORY_BYTES))
+    for number in range(1000):
+        at, now = Position(number / 3, number / 7), number / 999
+        frame = Frame(longest_name(number), 1 << 60, 1, 1e9, "", at, None, "", [], [])
+        peer = peers.find(frame, ("127.0.0.1", 1024 + number), number / 9, now)
+        for sequence in range(1, 2000, 3):
+            peer.window.fresh(sequence)
+        peers.heard(peer, at, now)
+        if number % 3:
+            peers.echo(sent[-1].cookie, peer.address, now)
+    full = {id(part): part for _, table in tables(peers, "", set()) for part in parts(table)}
+    count = sum(peers._limits)
+    assert peers._limits == (666, 166, 333)
+    assert len(peers) == 666 + 166
+    assert 0.3 * count * PEER_BYTES < sum(map(sys.getsizeof, full.values())) < count * PEER_BYTES
+
+
+def held_bytes(host: Host) -> int:
+    """How many bytes all tables of a host hold together, each object once."""
+    held = {id(part): part for _, table in tables(host, "host", set()) for part in parts(table)}
+    return sum(map(sys.getsizeof, held.values()))
 
 
 def sizes(host: Host) -> dict[str, int]:

@@ -275,7 +275,7 @@ def test_a_packet_to_an_unknown_peer_or_beyond_the_limits_is_unreachable(monkeyp
     desk.run_soon()
     assert desk.host.lost[1:] == [(flood("c"), "you")]
     desk.transport._pending.clear()
-    desk.transport._pending_bytes = desk.transport._waiting_limit_bytes
+    desk.transport._pending_bytes = desk.transport._pending_limit_bytes
     desk.transport.send("you", flood("d"))
     desk.run_soon()
     assert desk.host.lost[2:] == [(flood("d"), "you")]
@@ -355,7 +355,7 @@ def test_what_the_socket_does_not_take_waits_and_the_highest_priority_goes_first
 @in_a_loop
 def test_a_full_backlog_drops_the_last_of_the_lowest_priority_or_the_new_one() -> None:
     desk = Desk()
-    desk.transport._waiting_limit_bytes = 30
+    desk.transport._backlog_limit_bytes = 30
     desk.socket.refuses = BlockingIOError()
     for name, priority in ((b"a", 0), (b"b", 0), (b"c", 1)):
         desk.transport._transmit(name * 10, THERE, priority)

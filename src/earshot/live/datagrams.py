@@ -32,6 +32,8 @@ MAX_PACKETS = 4096
 MAX_ACKS = 512
 COOKIE_BYTES = 8
 DIGEST_BYTES = 4
+PIECE_BYTES = 160
+"About what a fragment takes beside its bytes."
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
@@ -162,6 +164,8 @@ class Reassembly:
     sender_bytes: int = 2 * MAX_PACKET_BYTES
     total_bytes: int = 16 * MAX_PACKET_BYTES
     partial_limit: int = 256
+    finished_limit: int = MAX_PACKETS
+    piece_bytes: int = PIECE_BYTES
     patience_s: float = 5.0
     held_bytes: int = 0
     _partials: OrderedDict[Key, _Partial] = field(default_factory=OrderedDict)
@@ -189,12 +193,12 @@ class Reassembly:
             return None
         partial.pieces[fragment.index] = fragment.piece
         partial.bytes += size
-        self._held[sender] += size
-        self.held_bytes += size
+        self._held[sender] += size + self.piece_bytes
+        self.held_bytes += size + self.piece_bytes
         if len(partial.pieces) == partial.count:
             self._forget(key)
             self._finished[key] = None
-            if len(self._finished) > MAX_PACKETS:
+            if len(self._finished) > self.finished_limit:
                 self._finished.popitem(last=False)
             return b"".join(partial.pieces[index] for index in range(partial.count))
         self._make_room(sender)
@@ -222,7 +226,8 @@ class Reassembly:
 
     def _forget(self, key: Key) -> None:
         partial = self._partials.pop(key)
-        self.held_bytes -= partial.bytes
-        self._held[key[0]] -= partial.bytes
+        held_bytes = partial.bytes + self.piece_bytes * len(partial.pieces)
+        self.held_bytes -= held_bytes
+        self._held[key[0]] -= held_bytes
         if not self._held[key[0]]:
             del self._held[key[0]]

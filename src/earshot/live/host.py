@@ -30,7 +30,7 @@ from earshot.live.transport import Transport
 from earshot.live.trust import Refused
 from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
-from earshot.protocols.common.byte_budget import TABLE_BYTES, key_bytes
+from earshot.protocols.common.byte_budget import ENTRY_BYTES, TABLE_BYTES
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, is_ours, livelock
 from earshot.protocols.services.fences import Crossed, Fence
@@ -57,7 +57,11 @@ CLOCK_STEP_S = 2.0
 TIMER_AGAIN_S = 1.0
 "A timer whose handling failed fires again after this time, so that no packet can end a protocol's beacons."
 MAX_TIMERS = 65_536
+TIMER_BYTES = 512
+"About what a timer takes; its name shares its texts with a table."
 MAX_DELIVERED = 10_000
+TABLES_A_MEMORY = 64
+"A usual table of the machine gets the memory divided by this."
 _OF_SERVICES: frozenset[Any] = frozenset({Crossed, DeliverPast, Late, Warn})
 
 Handler = Callable[[Event], None]
@@ -129,9 +133,11 @@ class Host:
         self._delivered_before: dict[str, set[str]] = {}
         self._delivered_count = 0
         self._delivered_bytes = 0
+        self._delivered_limit = self.machine.budgets.table_bytes // 2
         self.on_deliver: Callable[[float], None] | None = None
         "Called with the age of each delivered event in seconds, if set."
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._most_timers = min(MAX_TIMERS, network.memory_bytes // 16 // TIMER_BYTES)
         self._at_once = 0
         "How many timers since the last tick were already due when they were started: too many are a livelock."
         self._ticking: asyncio.TimerHandle | None = None
@@ -142,6 +148,7 @@ class Host:
         """The protocol's machine, and the same machine with the services beside it."""
         random = Random(f"{self.life}:{self.name}")
         machine = self._protocol(self.name, self.settings, self.location, random, self.channel)
+        machine.budgets.limit(self.network.memory_bytes / TABLES_A_MEMORY / TABLE_BYTES)
         services = Random(f"{self.life}:{self.name}:services")
         return machine, Served(machine, protocol_name(self._protocol), services, self._neighbours)
 
@@ -315,10 +322,12 @@ class Host:
         now = self.now()
         position = self.location.position(now)
         announcement = self._announcements.get(announced or subject)
-        proximity = None
+        proximity, publish = None, self.served.publish
         if announcement is not None:
             proximity, quality = announcement.proximity, announcement.event_type.quality
-            if quality is not PLAIN:
+            if quality is PLAIN:
+                publish = self.machine.publish  # The services keep nothing of such events.
+            else:
                 lifespan_s = quality.lifespan_s if lifespan_s is None else lifespan_s
                 priority = priority or quality.priority
         self.published += 1
@@ -339,7 +348,7 @@ class Host:
                 event = announcement.event_type.read(event)
             event = self._identity.sign_event(event)
         written = event.to_json().decode() if self.spool is not None else ""
-        effects = self._asked(self.served.publish, event, now)
+        effects = self._asked(publish, event, now)
         if self.spool is not None:
             self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=written)
             self._flush_spool()
@@ -427,7 +436,7 @@ class Host:
         running = self._timers.pop(effect.name, None)
         if running is not None:
             running.cancel()
-        elif len(self._timers) >= MAX_TIMERS:
+        elif len(self._timers) >= self._most_timers:
             self.dropped(DropReason.TOO_MANY_TIMERS)
             return
         delay_s = max(0.0, effect.at - self.now())
@@ -461,8 +470,8 @@ class Host:
             return
         delivered.add(event.id)
         self._delivered_count += 1
-        self._delivered_bytes += key_bytes(event.id)
-        if self._delivered_count >= MAX_DELIVERED or self._delivered_bytes >= TABLE_BYTES // 2:
+        self._delivered_bytes += ENTRY_BYTES + (len(event.id) if event.id.isascii() else 4 * len(event.id))
+        if self._delivered_count >= MAX_DELIVERED or self._delivered_bytes >= self._delivered_limit:
             self._delivered, self._delivered_before = {}, self._delivered
             self._delivered_count = self._delivered_bytes = 0
         self.counts[kind] += 1
@@ -500,7 +509,8 @@ class Host:
             transmission = frame.transmission(index)
             self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=frame.sender, transmission=transmission)
         try:
-            if type(packet) not in SERVICE_PACKETS and self.served.idle:
+            types = self.served.types
+            if not (types.heard or types.declared or type(packet) in SERVICE_PACKETS):  # It concerns no service.
                 effects = self.machine.hear(packet, frame.sender, now)
             else:
                 effects = self.served.hear(packet, frame.sender, now)

@@ -21,15 +21,15 @@ SMALL_BYTES = 1024
 "Packets of fewer bytes are small."
 SAMPLE = 16
 "On average one in this many small packets is counted."
-EVENT_BYTES = 600
-"About how many bytes an event takes beside its content."
+EVENT_BYTES = 900
+"About how many bytes an event takes beside its content and its texts, with its entry in a table of live events."
 ENTRY_BYTES = 150
 "About how many bytes one value or element takes beside its texts."
 
 
 def weight(event: Event) -> int:
     """About how many bytes the event takes in memory."""
-    total = EVENT_BYTES
+    total = EVENT_BYTES + sum(map(sys.getsizeof, (event.id, event.type, event.source)))
     waiting: list[Any] = [event.content]
     while waiting:
         part = waiting.pop()

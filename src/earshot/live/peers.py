@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from earshot.geometry import Position
 from earshot.live.datagrams import COOKIE_BYTES, Challenge, Frame
@@ -33,6 +34,8 @@ CHALLENGE_EVERY_S = 0.1
 "Least time between two challenges to one peer."
 CHALLENGES = 4096
 "At most this many challenges wait for their echo."
+PEER_BYTES = 1500
+"The most that a peer takes: a name of 128 characters takes up to 588 bytes."
 WORK_SHARE = 0.5
 "Share of the time that one sender's datagrams may take while other senders have work as well."
 LONGEST_CHARGE_S = 0.5
@@ -42,6 +45,27 @@ NEWCOMERS_BURST_S = 0.1
 """Newcomers together may save up the datagrams of this long, a proven peer those of a second: packets of proven peers
 wait behind a burst of newcomers."""
 LEAST_BURST = 10.0
+
+
+class PeerLimits(NamedTuple):
+    """How many peers are remembered."""
+
+    proven: int = 4096
+    newcomers: int = 1024
+    challenges: int = CHALLENGES
+
+    @classmethod
+    def within(cls, memory_bytes: int) -> PeerLimits:
+        """As many as take a sixteenth, a sixty-fourth and a thirty-second of the memory with the longest names."""
+        usual = USUAL_LIMITS
+        return cls(
+            min(usual.proven, memory_bytes // 16 // PEER_BYTES),
+            min(usual.newcomers, memory_bytes // 64 // PEER_BYTES),
+            min(usual.challenges, memory_bytes // 32 // PEER_BYTES),
+        )
+
+
+USUAL_LIMITS = PeerLimits()
 
 
 def digest_of(name: str, life: int) -> bytes:
@@ -102,13 +126,11 @@ class Peers:
         self,
         expiry_s: float,
         challenge: Callable[[Peer, Challenge], None],
-        limit: int = 4096,
-        newcomers: int = 1024,
+        limits: PeerLimits = USUAL_LIMITS,
     ) -> None:
         self.expiry_s = expiry_s
         self._challenge = challenge
-        self._limit = limit
-        self._newcomer_limit = newcomers
+        self._limits = limits
         self._proven: OrderedDict[str, Peer] = OrderedDict()
         self._by_address: dict[Address, Peer] = {}
         self._newcomers: OrderedDict[str, Peer] = OrderedDict()
@@ -148,7 +170,7 @@ class Peers:
                 return
             if other is not None:
                 self._dismiss(other)
-        if len(self._newcomers) >= self._newcomer_limit:
+        if len(self._newcomers) >= self._limits.newcomers:
             self._dismiss(next(iter(self._newcomers.values())))
         self._newcomers[newcomer.name] = self._newcomer_at[newcomer.address] = newcomer
 
@@ -178,7 +200,7 @@ class Peers:
         peer.challenged_at = now
         peer.claimed_ahead_s = clock_ahead_s
         cookie = os.urandom(COOKIE_BYTES)
-        if len(self._challenged) >= CHALLENGES:
+        if len(self._challenged) >= self._limits.challenges:
             self._challenged.popitem(last=False)
         self._challenged[cookie] = peer
         self._challenge(peer, Challenge(cookie, digest_of(peer.name, peer.life)))
@@ -230,7 +252,7 @@ class Peers:
             self._forget(known)
         if (there := self._by_address.get(peer.address)) is not None:
             self._forget(there)
-        if len(self._proven) >= self._limit:
+        if len(self._proven) >= self._limits.proven:
             oldest = next(iter(self._proven.values()))
             if self._is_present(oldest, now):
                 return False

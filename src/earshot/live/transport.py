@@ -37,7 +37,7 @@ from earshot.live.datagrams import (
 )
 from earshot.live.identity import Identity
 from earshot.live.network import NetworkSettings
-from earshot.live.peers import Peer, Peers, RateLimits, digest_of
+from earshot.live.peers import Peer, PeerLimits, Peers, RateLimits, digest_of
 from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
@@ -64,6 +64,8 @@ CLOCK_WARNING_S = 2.0
 "A peer whose clock differs by more than this is reported."
 MOST_SHARED = 4.0
 "Work for newcomers counts as long as it took, but at most as this many times its processor time."
+FINISHED_BYTES = 1000
+"The most that it takes to remember a packet whose fragments have all come: its sender's name and two numbers."
 FRAME_BYTES = 480
 "The most bytes that a frame takes without its packets."
 
@@ -129,10 +131,16 @@ class Transport:
         """`two_way`: receive packets only from peers that have answered a challenge."""
         self.name = name
         self.network = network
-        self.peers = Peers(network.peer_expiry_s, self._challenge)
-        self.reassembly = Reassembly(listener.dropped, total_bytes=network.memory_bytes // 4)
-        self._waiting_limit_bytes = network.memory_bytes // 8
-        "One limit for the backlog of the socket, and the same for packets that wait for their acknowledgement."
+        self.peers = Peers(network.peer_expiry_s, self._challenge, PeerLimits.within(network.memory_bytes))
+        self.reassembly = Reassembly(
+            listener.dropped,
+            total_bytes=network.memory_bytes // 8,
+            finished_limit=min(MAX_PACKETS, network.memory_bytes // 64 // FINISHED_BYTES),
+        )
+        self._pending_limit_bytes = network.memory_bytes // 8
+        "Of packets that wait for their acknowledgement,"
+        self._backlog_limit_bytes = network.memory_bytes // 16
+        "and of datagrams that wait for the socket."
         self._pending_bytes = 0
         self.address: Address = ("", 0)
         self.joined: set[int] = set()
@@ -264,7 +272,7 @@ class Transport:
 
     def send(self, peer: str, packet: Packet) -> None:
         """Send to one peer; the listener's `unreachable` is called if it is unknown or does not acknowledge."""
-        full = len(self._pending) >= PENDING_LIMIT or self._pending_bytes >= self._waiting_limit_bytes
+        full = len(self._pending) >= PENDING_LIMIT or self._pending_bytes >= self._pending_limit_bytes
         if full or self.peers.get(peer, self._ticks()) is None:
             self._loop.call_soon(self._listener.unreachable, packet, peer)
         else:
@@ -396,7 +404,7 @@ class Transport:
                 self._listener.dropped(DropReason.SEND_FAILED)
                 self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
-        while self._backlog_bytes + len(datagram) > self._waiting_limit_bytes:
+        while self._backlog_bytes + len(datagram) > self._backlog_limit_bytes:
             lowest = min(self._backlog, default=priority)
             self._listener.dropped(DropReason.SEND_BUFFER_FULL)
             if lowest >= priority:

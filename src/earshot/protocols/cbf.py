@@ -63,7 +63,7 @@ class Cbf(Machine):
     ) -> None:
         super().__init__(node, settings, location, random, channel)
         self.subscriptions = LocalSubscriptions()
-        self.heard = RecentKeys(settings.memory)
+        self.heard = RecentKeys(settings.memory, self.budgets)
         self.waiting: dict[str, Forwarded] = {}
         "What was heard once and is passed on when its wait ends, by the event's id; `hops` as heard."
 

@@ -67,7 +67,7 @@ class Flooding(Machine):
     ) -> None:
         super().__init__(node, settings, location, random, channel)
         self.subscriptions = LocalSubscriptions()
-        self.heard = RecentKeys(settings.memory)
+        self.heard = RecentKeys(settings.memory, self.budgets)
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
 
     @classmethod

@@ -18,6 +18,7 @@ import msgspec
 from earshot.events import Event, EventType
 from earshot.filters import Subscription, Viewer
 from earshot.geometry import STILL, Position, Proximity, Velocity
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
 from earshot.records.details import announcement_name
@@ -216,6 +217,8 @@ class Machine:
         self.location = location
         self.random = random
         self.channel = channel
+        self.budgets = TableBudgets()
+        "How many bytes its tables may hold. A host may change it before the machine starts."
         self._effects: list[Effect] = []
 
     @classmethod

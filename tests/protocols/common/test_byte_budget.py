@@ -2,8 +2,9 @@
 
 import pytest
 
-from earshot.protocols.common.byte_budget import TABLE_BYTES, BoundedTable, key_bytes, text_bytes
+from earshot.protocols.common.byte_budget import TABLE_BYTES, BoundedTable, TableBudgets, key_bytes, text_bytes
 from earshot.protocols.common.local_subscriptions import RecentKeys
+from earshot.protocols.common.soft_table import SoftTable
 
 WIDE = "\N{GRINNING FACE}"
 
@@ -37,6 +38,44 @@ def test_recent_keys_hold_their_budget_of_bytes_and_forget_the_oldest(key: str, 
     assert recent.bytes == sum(map(key_bytes, made[-kept:])) <= TABLE_BYTES
     assert not recent.add(made[-1])
     assert recent.add(made[-kept - 1])
+
+
+def test_tables_have_the_share_that_their_machine_has() -> None:
+    budgets = TableBudgets()
+    assert (budgets.table_bytes, budgets.of(1000), budgets.names(4096)) == (TABLE_BYTES, 1000, 4096)
+    recent = RecentKeys(5000, budgets)
+    small = RecentKeys(5000, budgets, 1000)
+    table: BoundedTable[str, int] = BoundedTable(5000, budgets)
+    soft: SoftTable[str, int] = SoftTable(5000, budgets)
+    budgets.limit(0.125)
+    assert (budgets.table_bytes, budgets.of(1000), budgets.names(4096)) == (250_000, 125, 535)
+    for number in range(3000):
+        for key in (f"{number:036d}", f"{number}{WIDE * 100}"):
+            recent.add(key)
+            small.add(key)
+            table.put(key, number)
+            soft.put(key, number, float(number))
+    assert 249_000 < recent.bytes <= 250_000
+    assert (len(small), list(small.keys)) == (0, [])
+    assert 249_000 < table.bytes <= 250_000
+    assert 249_000 < soft.bytes <= 250_000
+    assert f"2999{WIDE * 100}" in recent
+    assert soft.get(f"2999{WIDE * 100}", 0.0) == 2999
+    soft.forget(1e9)
+    assert (len(soft), soft.bytes) == (0, 0)
+
+
+def test_recent_keys_count_bytes_from_the_first_long_key_on() -> None:
+    recent = RecentKeys(4096)
+    short = [f"{number:030d}" for number in range(4000)]
+    assert all(map(recent.add, short))
+    assert recent._bytes is None
+    assert recent.bytes == 4000 * 94
+    assert recent.add(WIDE * 256)
+    assert recent._bytes == recent.bytes == 4000 * 94 + 64 + 1024
+    for number in range(3000):
+        recent.add(f"{number}{WIDE * 250}")
+    assert recent.bytes == sum(map(key_bytes, recent._order)) <= TABLE_BYTES
 
 
 def test_a_bounded_table_forgets_the_oldest_by_number() -> None:

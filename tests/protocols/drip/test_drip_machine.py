@@ -287,6 +287,15 @@ def test_events_wait_for_a_broker_up_to_the_memory_and_go_to_the_first() -> None
     assert machine.waiting == {}
 
 
+def test_events_that_wait_for_a_broker_are_dropped_when_their_life_ends() -> None:
+    machine = node()
+    for name, lifespan_s in (("e", 5.0), ("f", 50.0)):
+        machine.publish(Event("N", {}, id=name, source="me", time=1.0, lifespan_s=lifespan_s), 1.0)
+    assert Drop(DropReason.EXPIRED, "e") not in machine.wake("renew", 6.0)
+    assert Drop(DropReason.EXPIRED, "e") in machine.wake("renew", 6.1)
+    assert list(machine.waiting) == ["f"]
+
+
 def test_a_flooded_event_is_delivered_once_and_goes_on_only_in_its_region() -> None:
     machine = attached()
     flooded = InRegion(EVENT, 3, "b")

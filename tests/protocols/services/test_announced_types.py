@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from earshot import Circle, EventType, Position, Proximity
+from earshot import Circle, EventType, Polygon, Position, Proximity
 from earshot.errors import QualityError
 from earshot.geometry import Velocity
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.machine import Announcement
 from earshot.protocols.services import announced_types
-from earshot.protocols.services.announced_types import FORGET_S, Announced, AnnouncedTypes, Statement
+from earshot.protocols.services.announced_types import FORGET_S, Announced, AnnouncedTypes, Statement, statement_bytes
 from earshot.quality import NAMES, Quality
 
 ORIGIN, STILL = Position(0.0, 0.0), Velocity(0.0, 0.0)
@@ -65,7 +66,7 @@ def test_an_announcement_that_ended_is_not_heard_again() -> None:
     known = types()
     ends = stated(time=7.0, ended=True)
     assert heard_by(known, STATED, ends, ends, stated(time=7.0), stated(time=6.0)) == [True, True, False, False, False]
-    assert (known.heard, known.ended) == ({}, {KEY: (7.0, 10.0)})
+    assert (known.heard, known.bytes, list(known.ended.items())) == ({}, 0, [(KEY, (7.0, 10.0))])
     assert heard_by(known, stated(time=7.5)) == [True]
 
 
@@ -73,7 +74,7 @@ def test_statements_and_ends_expire() -> None:
     known = types()
     heard_by(known, STATED, stated(source="other", time=7.0, ended=True))
     assert (known.forget(10.0 + FORGET_S), len(known.heard), len(known.ended)) == ([], 1, 1)
-    assert (known.forget(10.1 + FORGET_S), known.heard, known.ended) == ([KEY], {}, {})
+    assert (known.forget(10.1 + FORGET_S), known.heard, known.bytes, len(known.ended)) == ([KEY], {}, 0, 0)
 
 
 def test_statements_and_ends_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +89,30 @@ def test_statements_and_ends_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     for source in "def":
         known.hear(stated(source=source, ended=True), 21.0)
     assert {source for source, _ in known.ended} == {"e", "f"}
+
+
+def test_statements_are_bounded_by_what_they_say() -> None:
+    known = AnnouncedTypes("flooding", frozenset(NAMES), budgets := TableBudgets())
+    budgets.limit(0.125)
+    long = tuple(f"{number:02}" + "\N{GRINNING FACE}" * 200 for number in range(32))
+    ring = tuple((float(number), float(number * number)) for number in range(50))
+    large = [
+        stated(content=dict.fromkeys(long, "integer")),
+        stated(recent=long),
+        stated(proximity=Proximity(Polygon(ring), ORIGIN)),
+    ]
+    plain = 1024 + 64 * 5 + len("pTicknhistory3")
+    texts = 32 * (64 + 4 * 202)
+    assert [statement_bytes(one) for one in (STATED, *large)] == [
+        plain, plain - 65 + texts, plain + texts, plain + 50 * 200,
+    ]  # fmt: skip
+    for number in range(300):
+        known.hear(msgspec.structs.replace(large[number % 3], source=f"s{number}"), 10.0)
+    assert 400_000 < known.bytes <= 500_000
+    assert known.bytes == sum(one.bytes for one in known.heard.values())
+    assert ("s299", "Tick") in known.heard
+    assert known.forget(10.1 + FORGET_S)
+    assert (known.heard, known.bytes) == ({}, 0)
 
 
 def test_a_statement_that_is_not_renewed_for_16_seconds_expires() -> None:

@@ -322,7 +322,7 @@ def test_a_node_that_sends_as_a_neighbour_and_is_none_is_told_after_a_while() ->
     assert sent(found.hear(event, "c", 99.0), "c") == []
     found.hear(event, "y", 1.0)
     found.hear(Connect(False), "y", 2.0)
-    assert (sent(found.hear(event, "y", 9.0), "y"), found.strangers) == ([], {})
+    assert (sent(found.hear(event, "y", 9.0), "y"), len(found.strangers)) == ([], 0)
 
 
 def test_strangers_are_bounded_and_not_noted_without_a_place() -> None:
@@ -330,9 +330,11 @@ def test_strangers_are_bounded_and_not_noted_without_a_place() -> None:
     for number in range(siena.MOST_LINKS + 9):
         found.hear(event, f"x{number}", 1.0)
     assert len(found.strangers) == siena.MOST_LINKS
+    assert sent(found.hear(event, f"x{siena.MOST_LINKS + 8}", 9.0), f"x{siena.MOST_LINKS + 8}") == [siena.NoNeighbour()]
+    assert sent(found.hear(event, "x0", 9.0), "x0") == [], "the oldest were displaced"
     new = node()
     new.hear(event, "x", 1.0)
-    assert new.strangers == {}
+    assert len(new.strangers) == 0
 
 
 def test_a_client_that_its_broker_has_forgotten_connects_again() -> None:

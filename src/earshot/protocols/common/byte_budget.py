@@ -13,7 +13,13 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
 
 TABLE_BYTES = 2_000_000
-"The budget of one table."
+"The usual budget of one table."
+SMALL_TABLE_BYTES = TABLE_BYTES // 4
+"The usual budget of a table that few things enter."
+NAMES_BYTES = 3_000_000
+"The usual budget of a table of names,"
+NAME_BYTES = 700
+"in which one name of 128 characters takes at most this much, with its place and a time."
 ENTRY_BYTES = 64
 "About what a text takes beside its characters."
 
@@ -32,13 +38,38 @@ def key_bytes(key: Hashable) -> int:
     return ENTRY_BYTES
 
 
+class TableBudgets:
+    """The budgets of one machine's tables: the usual ones, or a share of them. A live host sets the share by the memory
+    that it may use."""
+
+    __slots__ = ("share", "table_bytes")
+
+    def __init__(self) -> None:
+        self.limit(1.0)
+
+    def limit(self, share: float) -> None:
+        """Give each table this share of its usual budget, before the machine hears anything."""
+        self.share = share
+        self.table_bytes = self.of(TABLE_BYTES)
+
+    def of(self, usual_bytes: int) -> int:
+        """The budget of a table that usually has this one."""
+        return int(usual_bytes * self.share)
+
+    def names(self, usual: int) -> int:
+        """How many names a table may hold that usually holds this many, if all names have the greatest length."""
+        return min(usual, self.of(NAMES_BYTES) // NAME_BYTES)
+
+
 class BoundedTable(Generic[K, V]):
     """Values by key, at most a number of them and at most the budget; the oldest are forgotten first."""
 
-    __slots__ = ("_entries", "bytes", "capacity")
+    __slots__ = ("_budgets", "_entries", "_usual_bytes", "bytes", "capacity")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, budgets: TableBudgets | None = None, usual_bytes: int = TABLE_BYTES) -> None:
         self.capacity = capacity
+        self._budgets = budgets or TableBudgets()
+        self._usual_bytes = usual_bytes
         self._entries: dict[K, V] = {}
         self.bytes = 0
 
@@ -49,6 +80,10 @@ class BoundedTable(Generic[K, V]):
         """The keys, the oldest first."""
         return iter(self._entries)
 
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Keys and values, the oldest first."""
+        return iter(self._entries.items())
+
     def get(self, key: K) -> V | None:
         return self._entries.get(key)
 
@@ -57,13 +92,19 @@ class BoundedTable(Generic[K, V]):
         self.pop(key)
         self._entries[key] = value
         self.bytes += key_bytes(key) + key_bytes(value)
-        while len(self._entries) > self.capacity or self.bytes > TABLE_BYTES:
+        most_bytes = self._budgets.of(self._usual_bytes)
+        while len(self._entries) > self.capacity or self.bytes > most_bytes:
             self.pop(next(iter(self._entries)))
 
     def pop(self, key: K) -> None:
         """Remove the value, if there is one."""
         if key in self._entries:
             self.bytes -= key_bytes(key) + key_bytes(self._entries.pop(key))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self.bytes = 0
 
     def forget(self, is_over: Callable[[V], bool]) -> None:
         """Remove the oldest values as long as they are over."""

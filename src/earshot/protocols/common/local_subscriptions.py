@@ -11,7 +11,7 @@ from earshot.filters import Filter, FilterIndex, Subscription, Viewer, agrees_in
 from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import And, AnyItem, Axis, Condition, Holds, LocationPath, NodeKind, Or
-from earshot.protocols.common.byte_budget import ENTRY_BYTES, TABLE_BYTES, key_bytes
+from earshot.protocols.common.byte_budget import ENTRY_BYTES, TABLE_BYTES, TableBudgets, key_bytes
 from earshot.protocols.machine import Machine
 
 
@@ -57,13 +57,18 @@ class RecentKeys:
     """The keys heard recently: bounded in number and in bytes, the oldest are forgotten first. A look-up is `key in
     recent.keys`."""
 
-    __slots__ = ("_order", "bytes", "capacity", "keys")
+    __slots__ = ("_budgets", "_bytes", "_order", "_short", "_usual_bytes", "capacity", "keys")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, budgets: TableBudgets | None = None, usual_bytes: int = TABLE_BYTES) -> None:
         self.capacity = capacity
         self.keys: set[Hashable] = set()
         self._order: deque[Hashable] = deque()
-        self.bytes = 0
+        self._budgets = budgets or TableBudgets()
+        self._usual_bytes = usual_bytes
+        self._bytes: int | None = None
+        "None as long as all keys were short."
+        self._short = -1
+        "`capacity` texts of this length are within the budget; computed for the first key."
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self.keys
@@ -79,13 +84,31 @@ class RecentKeys:
         keys.add(key)
         self._order.append(key)
         # The usual key by itself: this is done for every new event.
-        is_plain = type(key) is str and key.isascii()
-        self.bytes += ENTRY_BYTES + len(key) if is_plain else key_bytes(key)  # type: ignore[arg-type]
-        while len(keys) > self.capacity or self.bytes > TABLE_BYTES:
-            oldest = self._order.popleft()
-            keys.remove(oldest)
-            self.bytes -= key_bytes(oldest)
+        if self._bytes is None and type(key) is str and len(key) <= self._short and key.isascii():
+            if len(keys) > self.capacity:
+                keys.remove(self._order.popleft())
+        else:
+            self._count(key)
         return True
+
+    def _count(self, key: Hashable) -> None:
+        """Count the bytes of the key that was added, and of all others if this is the first long one."""
+        most_bytes = self._budgets.of(self._usual_bytes)
+        if len(self._order) == 1 and self.capacity:
+            self._short = most_bytes // self.capacity - ENTRY_BYTES
+            self._bytes = None
+            if type(key) is str and len(key) <= self._short and key.isascii():
+                return
+        self._bytes = self.bytes if self._bytes is None else self._bytes + key_bytes(key)
+        while len(self.keys) > self.capacity or self._bytes > most_bytes:
+            oldest = self._order.popleft()
+            self.keys.remove(oldest)
+            self._bytes -= key_bytes(oldest)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the keys take."""
+        return sum(map(key_bytes, self._order)) if self._bytes is None else self._bytes
 
 
 class LocalSubscriptions:

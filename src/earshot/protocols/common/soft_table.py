@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
+from earshot.protocols.common.byte_budget import TableBudgets, key_bytes
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+VALUE_BYTES = 256
 
 
 class SoftTable(Generic[K, V]):
     """Values by key, each with an expiry time; a new one replaces the one that expires first."""
 
-    __slots__ = ("_entries", "capacity")
+    __slots__ = ("_budgets", "_entries", "bytes", "capacity")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, budgets: TableBudgets | None = None) -> None:
         self.capacity = capacity
+        self._budgets = budgets or TableBudgets()
         self._entries: dict[K, tuple[float, V]] = {}
+        self.bytes = 0
+        "Of the keys, and about as many as the values take."
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -24,9 +32,11 @@ class SoftTable(Generic[K, V]):
     def put(self, key: K, value: V, until: float) -> K | None:
         """Keep the value until then; returns the key that was evicted to make room, if any."""
         evicted = None
-        if key not in self._entries and len(self._entries) >= self.capacity:
-            evicted = min(self._entries, key=lambda known: self._entries[known][0])
-            del self._entries[evicted]
+        if key not in self._entries:
+            self.bytes += key_bytes(key) + VALUE_BYTES
+            while self._entries and (len(self._entries) >= self.capacity or self.bytes > self._budgets.table_bytes):
+                evicted = min(self._entries, key=lambda known: self._entries[known][0])
+                self.pop(evicted)
         self._entries[key] = (until, value)
         return evicted
 
@@ -42,7 +52,8 @@ class SoftTable(Generic[K, V]):
 
     def pop(self, key: K) -> None:
         """Remove the entry now."""
-        self._entries.pop(key, None)
+        if self._entries.pop(key, None) is not None:
+            self.bytes -= key_bytes(key) + VALUE_BYTES
 
     def items(self, now: float) -> Iterator[tuple[K, V]]:
         """The live entries, in insertion order."""
@@ -50,7 +61,8 @@ class SoftTable(Generic[K, V]):
 
     def forget(self, now: float) -> None:
         """Remove the entries that have expired."""
-        self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
+        for key in [key for key, (until, _) in self._entries.items() if until <= now]:
+            self.pop(key)
 
     @property
     def first_end(self) -> float:

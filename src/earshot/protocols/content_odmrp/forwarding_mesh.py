@@ -86,11 +86,11 @@ class ForwardingMesh(Generic[K, R, F]):
         self.settings = settings
         self.sequence = 0
         "The number of this node's last Join Request."
-        self.heard = RecentKeys(settings.memory)
+        self.heard = RecentKeys(settings.memory, machine.budgets)
         "Join Requests, events and answers that were handled already."
-        self.routes: SoftTable[K, R] = SoftTable(routes_limit)
+        self.routes: SoftTable[K, R] = SoftTable(routes_limit, machine.budgets)
         "The member table and the routing table in one."
-        self.flags: SoftTable[F, bool] = SoftTable(flags_limit)
+        self.flags: SoftTable[F, bool] = SoftTable(flags_limit, machine.budgets)
         "FG_Flag."
         self.jittered = Jitter(machine, settings.jitter_s, machine.random, settings.memory)
         self._expiry_scheduled = False

@@ -314,14 +314,14 @@ class ContentOdmrp(Machine):
         self.local_summaries = LocalSummaries(
             node, self.subscriptions, self.shape, settings.summary_bytes, settings.value_combinations, pass_rates
         )
-        self.sent_reports: SoftTable[str, SentReport] = SoftTable(settings.sources_limit)
+        self.sent_reports: SoftTable[str, SentReport] = SoftTable(settings.sources_limit, self.budgets)
         "By source."
         self.pending: dict[str, PendingTable] = {}
         "By source."
         # As a forwarding node.
         self.below: dict[str, ReportTable] = {}
         "By source: the reports that came through this node."
-        self.passed_up = RecentKeys(settings.memory)
+        self.passed_up = RecentKeys(settings.memory, self.budgets)
         "What was passed on of Join Tables, by round."
 
     @classmethod

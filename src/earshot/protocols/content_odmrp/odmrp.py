@@ -105,7 +105,7 @@ class Odmrp(Machine):
         "How many local subscriptions need each channel."
         self.requested_at: dict[int, float] = {}
         "When this source last flooded a Join Request, by channel."
-        self.delivered = RecentKeys(settings.memory)
+        self.delivered = RecentKeys(settings.memory, self.budgets)
         "Events that local subscribers have got: an event may come on several channels."
 
     @classmethod

@@ -53,9 +53,9 @@ class Broker:
         self.sharing = sharing
         self.brokered = brokered
         "Events that this node has held as a broker, now or earlier."
-        self.subscribers = Subscribers(node, settings.memory, 6 * settings.register_interval_s)
+        self.subscribers = Subscribers(node, settings.memory, 6 * settings.register_interval_s, regions.budgets)
         self.events = EventMemory(settings.memory_events)
-        self.bridges: SoftTable[str, str] = SoftTable(settings.memory)
+        self.bridges: SoftTable[str, str] = SoftTable(settings.memory, regions.budgets)
         "For each broker the bridge that reported last."
         self.next_contact = now
         self.unconfirmed: set[tuple[str, str]] = set()
@@ -338,7 +338,7 @@ class Broker:
         signs = self.signs_of_life
         if not signs.get(broker, -math.inf) < sent_at <= now + self.settings.announce_interval_s:
             return
-        if broker in signs or len(signs) < self.settings.memory:
+        if broker in signs or len(signs) < self.regions.budgets.names(self.settings.memory):
             signs[broker] = sent_at
 
     def unfinished(self) -> list[HeldEvent]:

@@ -55,7 +55,7 @@ class Drip(Machine):
         self.settings: DripSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.election = Election(node, settings, random)
-        self.regions = Regions(node, settings)
+        self.regions = Regions(node, settings, self.budgets)
         self.broker: Broker | None = None
         "What only brokers have; not None exactly while `election.role.is_broker`."
         self.local_broker = ""
@@ -75,16 +75,16 @@ class Drip(Machine):
         self.registered_at = -math.inf
         self.waiting: dict[str, packets.PublishedEvent] = {}
         "Published events that wait for a broker."
-        self.flooded = RecentKeys(settings.memory)
+        self.flooded = RecentKeys(settings.memory, self.budgets)
         "Events heard in a region's flood: (event, region)."
-        self.delivered = RecentKeys(settings.memory)
+        self.delivered = RecentKeys(settings.memory, self.budgets)
         "Events that this node's subscriptions have been matched with."
         self.recent_events: deque[str] = deque(maxlen=settings.known_events)
         "The last events that were delivered here."
-        self.brokered = RecentKeys(settings.memory)
+        self.brokered = RecentKeys(settings.memory, self.budgets)
         "Events that this node has held as a broker."
-        self.copies = RegionCopies(settings)
-        self.reported: BoundedTable[tuple[str, str], tuple[float, int]] = BoundedTable(settings.memory)
+        self.copies = RegionCopies(settings, self.budgets)
+        self.reported: BoundedTable[tuple[str, str], tuple[float, int]] = BoundedTable(settings.memory, self.budgets)
         "Bridge reports forwarded for each pair of regions: since when, and how many."
 
     @classmethod
@@ -391,6 +391,7 @@ class Drip(Machine):
 
     def on_renew(self, now: float) -> None:
         """Register again when the last registration is one interval old."""
+        self._forget_waiting(now)
         interval_s = self.stretched(self.settings.register_after_s(self.regions.hops_to(self.local_broker)), now)
         due_at = self.registered_at + interval_s
         self.start_timer("renew", at=due_at if due_at > now else now + interval_s)
@@ -416,6 +417,13 @@ class Drip(Machine):
             self.drop(DropReason.TOO_MANY_EVENTS_WAITING, packet.event.id)
         else:
             self.waiting[packet.event.id] = packet
+
+    def _forget_waiting(self, now: float) -> None:
+        """Drop the events whose life ended before a broker was found."""
+        for id, packet in list(self.waiting.items()):
+            if now > self.settings.end_of_life(packet.event):
+                del self.waiting[id]
+                self.drop(DropReason.EXPIRED, id)
 
     # Section V.A.3: notification.
 

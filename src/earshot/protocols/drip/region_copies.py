@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.drip.packets import DripSettings, RegionCopy
 from earshot.protocols.machine import Drop, Effect, Send, StartTimer
@@ -28,9 +29,9 @@ class StrandedCopy:
 class RegionCopies:
     """The copies that pass through one node."""
 
-    def __init__(self, settings: DripSettings) -> None:
+    def __init__(self, settings: DripSettings, budgets: TableBudgets | None = None) -> None:
         self.settings = settings
-        self.passed = RecentKeys(settings.memory)
+        self.passed = RecentKeys(settings.memory, budgets)
         "(event, broker): copies that this node has passed on."
         self.stranded: dict[str, StrandedCopy] = {}
         "By event."

@@ -8,7 +8,7 @@ from math import hypot, inf, isfinite
 from operator import attrgetter
 
 from earshot.geometry import ORIGIN, Position
-from earshot.protocols.common.byte_budget import BoundedTable
+from earshot.protocols.common.byte_budget import BoundedTable, TableBudgets
 from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings, Motion, PlacedAnnouncement, RoutedPacket
 
 
@@ -36,9 +36,10 @@ _by_delay = attrgetter("delay_s", "broker")
 class Regions:
     """A node's l nearest brokers, and what follows from them."""
 
-    def __init__(self, node: str, settings: DripSettings) -> None:
+    def __init__(self, node: str, settings: DripSettings, budgets: TableBudgets | None = None) -> None:
         self.node = node
         self.settings = settings
+        self.budgets = budgets or TableBudgets()
         self.brokers: dict[str, NearbyBroker] = {}
         "Set S_D of the paper."
         self.next_nearest: NearbyBroker | None = None
@@ -47,7 +48,7 @@ class Regions:
         "For each neighbour its local broker, and when it was heard."
         self.motions: dict[str, tuple[Motion, float]] = {}
         "How each neighbour moves, and when it said so."
-        self.return_routes: BoundedTable[str, tuple[str, float]] = BoundedTable(settings.memory)
+        self.return_routes: BoundedTable[str, tuple[str, float]] = BoundedTable(settings.memory, self.budgets)
         "For each node the neighbour that its last routed packet came from, and when. The latest comes last."
         self.is_broker = False
         self.capacity = self._places()
@@ -172,9 +173,9 @@ class Regions:
 
     def hear_neighbour(self, neighbour: str, local_broker: str, now: float) -> None:
         """A neighbour was heard, and named its local broker."""
-        if neighbour not in self.neighbours and len(self.neighbours) >= self.settings.memory:
+        if neighbour not in self.neighbours and len(self.neighbours) >= self.budgets.names(self.settings.memory):
             self.forget(now)
-            if len(self.neighbours) >= self.settings.memory:
+            if len(self.neighbours) >= self.budgets.names(self.settings.memory):
                 return
         self.neighbours[neighbour] = (local_broker, now)
 

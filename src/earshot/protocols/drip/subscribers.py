@@ -12,7 +12,7 @@ from earshot.errors import FilterSyntaxError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
 from earshot.geometry import Position
-from earshot.protocols.common.byte_budget import text_bytes
+from earshot.protocols.common.byte_budget import TableBudgets, text_bytes
 from earshot.protocols.drip.packets import SubscriberRecord
 from earshot.protocols.drip.region_interests import box_around, is_near
 
@@ -54,8 +54,9 @@ class Subscriber:
 class Subscribers:
     """The table of subscribers, an index of their filters, and which changes other brokers lack."""
 
-    def __init__(self, broker: str, capacity: int, renew_s: float) -> None:
+    def __init__(self, broker: str, capacity: int, renew_s: float, budgets: TableBudgets | None = None) -> None:
         self.broker = broker
+        self.budgets = budgets or TableBudgets()
         self.capacity = capacity
         self.renew_s = renew_s
         self.table: dict[str, Subscriber] = {}
@@ -80,7 +81,7 @@ class Subscribers:
             if known is None or known.record.since != record.since:
                 return None
             record = structs.replace(record, subscriptions=known.record.subscriptions)
-        if record_bytes(record) > MOST_TEXT // 4:
+        if record_bytes(record) > self.budgets.of(MOST_TEXT) // 4:
             return None
         if known is not None and known.record.subscriptions == record.subscriptions:
             filters = known.filters
@@ -101,7 +102,7 @@ class Subscribers:
             self.table.pop(record.subscriber, None)
         self.table[record.subscriber] = one
         self.text += record_bytes(record) - (0 if known is None else record_bytes(known.record))
-        while self.text > MOST_TEXT:
+        while self.text > self.budgets.of(MOST_TEXT):
             self._forget_oldest()
         return one
 

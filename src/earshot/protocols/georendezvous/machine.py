@@ -145,13 +145,14 @@ class GeoRendezvous(Machine):
             settings.keep_records,
             margin_m,
             asks_again=not settings.asked_first,
+            budgets=self.budgets,
         )
         self.renewed = 0
         "How often this node has renewed its records."
         self.published: dict[str, PublishedTopic] = {}
         self.subscribed: dict[str, SubscribedTopic] = {}
         self.local = LocalSubscriptions()
-        self.seen = RecentKeys(settings.remembered_events)
+        self.seen = RecentKeys(settings.remembered_events, self.budgets)
         self._renewing = False
         self._arrivals = 0
         "How many packets that arrived here have caused the one that is handled now."

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from earshot.events import Event
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.georendezvous.cell_hash_routing import CellHashRouting, Heading, RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell, rank, towards
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Record, RendezvousTable, Subscribe
@@ -113,6 +114,7 @@ class RendezvousCell:
         keep_records: int = 0,
         place_margin_m: float = math.inf,
         asks_again: bool = True,
+        budgets: TableBudgets | None = None,
     ) -> None:
         self.routing = routing
         "This node's cell and the other members."
@@ -126,7 +128,7 @@ class RendezvousCell:
         "Whether publishers wait to be asked, and are pruned; otherwise they notify all their points."
         self.place_margin_m = place_margin_m
         "A subscriber whose cell is farther from an event's area than this does not get the event."
-        self.table = RendezvousTable(record_lifespan_s)
+        self.table = RendezvousTable(record_lifespan_s, budgets)
         self._handing: dict[str, float] = {}
         "Newcomers that wait for the cell's keys, and since when they lack them."
         self._noted = 0
@@ -292,7 +294,7 @@ class RendezvousCell:
 
     def cell_left(self, last: bool, now: float) -> Orders:
         """The last member to leave a cell sends its keys to their new home; otherwise the others keep them."""
-        left, self.table = self.table, RendezvousTable(self.record_lifespan_s)
+        left, self.table = self.table, RendezvousTable(self.record_lifespan_s, self.table.budgets)
         return [self.sent_home(record) for record in left.all_records(now)] if last else []
 
     def cell_appeared(self, cell: Cell, now: float) -> Orders:

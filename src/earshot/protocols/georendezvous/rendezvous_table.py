@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from earshot.events import Event
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.common.filter_texts import read_filter
 from earshot.protocols.georendezvous.cell_hash_routing import RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell
@@ -89,7 +90,7 @@ class StoredRecord:
 
 
 MOST_BYTES = 8 << 20
-"A cell keeps records of about this size in all; new ones wait until others have expired."
+"A cell usually keeps records of about this size in all; new ones wait until others have expired."
 
 
 def weight(record: Record) -> int:
@@ -101,12 +102,13 @@ def weight(record: Record) -> int:
 class RendezvousTable:
     """The records of all points this cell is home to."""
 
-    def __init__(self, longest_s: float) -> None:
+    def __init__(self, longest_s: float, budgets: TableBudgets | None = None) -> None:
         self.longest_s = longest_s
         "No record is kept longer than this without being renewed, even if it states a longer lifespan."
         self._points: dict[PointKey, dict[tuple[bool, str], StoredRecord]] = {}
         "By point, then by kind of record, advertisements first, and owner."
         self.held_bytes = 0
+        self.budgets = budgets or TableBudgets()
 
     def __len__(self) -> int:
         return sum(map(len, self._points.values()))
@@ -119,7 +121,8 @@ class RendezvousTable:
 
         False where a later one is kept already, or where the table is full.
         """
-        if record.slot not in self._points.get(record.key, {}) and self.held_bytes + weight(record) > MOST_BYTES:
+        is_new = record.slot not in self._points.get(record.key, {})
+        if is_new and self.held_bytes + weight(record) > self.budgets.of(MOST_BYTES):
             return False
         kept = self._points.setdefault(record.key, {})
         known = kept.get(record.slot)

@@ -136,7 +136,7 @@ class Hearsay(Machine):
     ) -> None:
         super().__init__(node, settings, location, random, channel)
         self.subscriptions = LocalSubscriptions()
-        self.heard = RecentKeys(settings.memory)
+        self.heard = RecentKeys(settings.memory, self.budgets)
         self.live = LiveEvents(settings.memory, settings.carry_bytes)
         self.neighbours = KnownNeighbours(settings.neighbour_limit)
         self.reach = Reach(settings.range_m, settings.reach_trust)

@@ -13,7 +13,8 @@ import msgspec
 
 from earshot.errors import EventError, QualityError
 from earshot.events import EventType
-from earshot.geometry import Area, Position, Proximity, Velocity
+from earshot.geometry import Area, Polygon, Position, Proximity, Velocity
+from earshot.protocols.common.byte_budget import SMALL_TABLE_BYTES, BoundedTable, TableBudgets, text_bytes
 from earshot.protocols.machine import Announcement
 from earshot.quality import Quality, check_kept, difference
 from earshot.wire import NodeName, Packet, Whole, Word
@@ -22,6 +23,9 @@ STATE_EVERY_S = 5.0
 FORGET_S = 3.2 * STATE_EVERY_S
 "A statement that is not renewed for this long expires."
 MOST_STATEMENTS = 4096
+MOST_BYTES = 4_000_000
+"The usual budget of the statements that were heard."
+CORNER_BYTES = 200
 MOST_ATTRIBUTES = 32
 MOST_RECENT = 32
 "Events that a statement of a reliable type names."
@@ -58,10 +62,11 @@ class Announced(Packet, frozen=True, tag="announced"):
 class Statement:
     """The last statement of a source about a type."""
 
-    __slots__ = ("copies", "event_type", "heard_at", "refused", "stated")
+    __slots__ = ("bytes", "copies", "event_type", "heard_at", "refused", "stated")
 
     def __init__(self, stated: Announced, event_type: EventType, heard_at: float) -> None:
         self.stated = stated
+        self.bytes = statement_bytes(stated)
         self.event_type = event_type
         self.heard_at = heard_at
         self.copies = 0
@@ -92,14 +97,19 @@ class Statement:
 class AnnouncedTypes:
     """The types that this node announces or has declared, and those that others state."""
 
-    def __init__(self, protocol: str, kept: frozenset[str]) -> None:
+    def __init__(self, protocol: str, kept: frozenset[str], budgets: TableBudgets | None = None) -> None:
         self.protocol = protocol
+        self.budgets = budgets or TableBudgets()
         self.kept = kept
         self.own: dict[str, Announcement] = {}
         self.declared: dict[str, EventType] = {}
         "By subscription, the type that the subscriber expects."
         self.heard: dict[Key, Statement] = {}
-        self.ended: dict[Key, tuple[float, float]] = {}
+        "The latest last."
+        self.bytes = 0
+        "Of what was heard."
+        self.ended: BoundedTable[Key, tuple[float, float]]
+        self.ended = BoundedTable(MOST_STATEMENTS, self.budgets, SMALL_TABLE_BYTES)
         "When the sources ended their announcements, by their clocks and by this node's."
 
     def check(self, event_type: EventType) -> None:
@@ -129,13 +139,12 @@ class AnnouncedTypes:
             return None
         if not math.isfinite(stated.time) or not _finite(stated):
             return None
-        if stated.time <= self.ended.get(key, (-math.inf, 0.0))[0]:
+        ended = self.ended.get(key)
+        if ended is not None and stated.time <= ended[0]:
             return None
         if stated.ended:
-            self.heard.pop(key, None)
-            self.ended[key] = (stated.time, now)
-            if len(self.ended) > MOST_STATEMENTS:
-                del self.ended[next(iter(self.ended))]
+            self._remove(key)
+            self.ended.put(key, (stated.time, now))
         try:
             event_type = EventType(stated.subject, stated.content, stated.attributes)
         except EventError:
@@ -143,14 +152,20 @@ class AnnouncedTypes:
         statement = Statement(stated, event_type, now)
         if stated.ended:
             return statement
-        if key not in self.heard and len(self.heard) >= MOST_STATEMENTS:
-            del self.heard[min(self.heard, key=lambda key: self.heard[key].heard_at)]
+        self._remove(key)
         self.heard[key] = statement
+        self.bytes += statement.bytes
+        while len(self.heard) > MOST_STATEMENTS or self.bytes > self.budgets.of(MOST_BYTES):
+            self._remove(next(iter(self.heard)))
         mine = self.own.get(stated.subject)
         mine_type = mine.event_type if mine is not None else self.declared_as(stated.subject)
         if mine_type is not None:
             statement.refused = difference(stated.subject, mine_type.attributes, event_type.attributes, stated.source)
         return statement
+
+    def _remove(self, key: Key) -> None:
+        known = self.heard.pop(key, None)
+        self.bytes -= 0 if known is None else known.bytes
 
     def declared_as(self, subject: str) -> EventType | None:
         """The type that a subscriber here expects under this subject."""
@@ -171,11 +186,19 @@ class AnnouncedTypes:
 
     def forget(self, now: float) -> list[Key]:
         """Forget the statements that were not renewed, and those that have ended."""
-        self.ended = {key: times for key, times in self.ended.items() if now - times[1] <= FORGET_S}
+        self.ended.forget(lambda times: now - times[1] > FORGET_S)
         gone = [key for key, statement in self.heard.items() if now - statement.heard_at > FORGET_S]
         for key in gone:
-            del self.heard[key]
+            self._remove(key)
         return gone
+
+
+def statement_bytes(stated: Announced) -> int:
+    """About how many bytes a statement takes in memory."""
+    texts = (stated.source, stated.subject, *stated.content, *stated.attributes, *stated.attributes.values())
+    shape = None if stated.proximity is None else stated.proximity.shape
+    rings = (shape.corners, *shape.holes) if isinstance(shape, Polygon) else ()
+    return 1024 + text_bytes(texts) + text_bytes(stated.recent) + CORNER_BYTES * sum(map(len, rings))
 
 
 def _finite(stated: Announced) -> bool:

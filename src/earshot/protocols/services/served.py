@@ -18,6 +18,7 @@ from earshot.events import Event, EventType
 from earshot.filters import Subscription, Viewer
 from earshot.filters.subscription import accepts
 from earshot.geometry import Position
+from earshot.protocols.common.byte_budget import SMALL_TABLE_BYTES, BoundedTable
 from earshot.protocols.common.local_subscriptions import RecentKeys, could_match
 from earshot.protocols.machine import NOTHING, Announcement, Deliver, Effects, Machine, Timer
 from earshot.protocols.services.announced_types import (
@@ -28,6 +29,7 @@ from earshot.protocols.services.announced_types import (
     AnnouncedTypes,
     Key,
     Statement,
+    statement_bytes,
 )
 from earshot.protocols.services.fences import LOOK_EVERY_S, AreasWanted, Fence, Fences, Here
 from earshot.protocols.services.history import (
@@ -84,7 +86,8 @@ class Served(Machine):
     def __init__(self, protocol: Machine, name: str, random: Random, neighbours: Neighbours | None = None) -> None:
         super().__init__(protocol.node, protocol.settings, protocol.location, random, protocol.channel)
         self.protocol = protocol
-        self.types = AnnouncedTypes(name, protocol.kept_qualities(protocol.settings))
+        self.budgets = protocol.budgets
+        self.types = AnnouncedTypes(name, protocol.kept_qualities(protocol.settings), self.budgets)
         self.history = History()
         self.fences = Fences()
         self._neighbours = neighbours
@@ -93,25 +96,24 @@ class Served(Machine):
         "By name: a type may have several producers here."
         self._subscribed: dict[str, tuple[Subscription, float]] = {}
         self._asking: dict[tuple[str, Key], Asking] = {}
-        self._asked: dict[str, set[Key]] = {}
+        self._asked: dict[str, RecentKeys] = {}
         "Of which publishers each subscription has had the past."
         self._recovering: dict[Key, int] = {}
         "Publishers of which reliable events are missing, and how often this node has asked since their last statement."
-        self._delivered = RecentKeys(MOST_DELIVERED)
+        self._delivered = RecentKeys(MOST_DELIVERED, self.budgets)
         "Event and subscription: what was recovered may still come by the protocol."
         self._answers: dict[str, Event] = {}
-        self._answered: dict[tuple[str, Key], float] = {}
+        self._answered: BoundedTable[tuple[str, Key], float] = BoundedTable(
+            MOST_WAITING, self.budgets, SMALL_TABLE_BYTES
+        )
         self._passing_on: dict[Any, Packet] = {}
+        self._passing_bytes = 0
         self._areas_until = -1.0
-        self._areas_asked: dict[str, int] = {}
+        self._areas_asked: BoundedTable[str, int] = BoundedTable(MOST_STATEMENTS, self.budgets, SMALL_TABLE_BYTES)
         self._questions = 0
         self._stating = False
-        self._here: dict[str, tuple[Position, float]] = {}
-
-    @property
-    def idle(self) -> bool:
-        """Whether the packets of the protocol concern no service."""
-        return not (self.types.heard or self.types.declared)
+        self._here: BoundedTable[str, tuple[Position, float]]
+        self._here = BoundedTable(MOST_STATEMENTS, self.budgets, SMALL_TABLE_BYTES)
 
     # What the application does.
 
@@ -151,7 +153,7 @@ class Served(Machine):
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         effects = self.protocol.subscribe(subscription, now)
         self._subscribed[subscription.id] = (subscription, now)
-        self._asked[subscription.id] = set()
+        self._asked[subscription.id] = RecentKeys(MOST_STATEMENTS, self.budgets, SMALL_TABLE_BYTES)
         for key, statement in list(self.types.heard.items()):
             self._want_past(key, statement, now)
         return self._with(effects)
@@ -215,6 +217,7 @@ class Served(Machine):
                 self._state_again(now)
             case ("pass on", what):
                 if (packet := self._passing_on.pop(what, None)) is not None:
+                    self._passing_bytes -= _waiting_bytes(packet)
                     self.broadcast(packet)
             case ("gather", str(subscription), key):
                 self._gathered((subscription, key), now)
@@ -360,10 +363,14 @@ class Served(Machine):
             self._recovering[key] = 0
 
     def _pass_on(self, what: Any, packet: Packet, now: float) -> None:
-        if len(self._passing_on) >= MOST_WAITING:
+        size = _waiting_bytes(packet)
+        if len(self._passing_on) >= MOST_WAITING or self._passing_bytes + size > self.budgets.table_bytes:
             self.drop(DropReason.TOO_MANY_PACKETS_WAITING)
             return
+        if (before := self._passing_on.get(what)) is not None:
+            self._passing_bytes -= _waiting_bytes(before)
         self._passing_on[what] = packet
+        self._passing_bytes += size
         self.start_timer((SERVICE, "pass on", what), now + self.random.uniform(0.0, PASS_ON_S))
 
     # History.
@@ -380,8 +387,6 @@ class Served(Machine):
             wanted = key not in self._asked[id] and could_match(subscription.filter, key[1])
             if wanted and not self.types.refuses(*key, id) and len(self._asking) < MOST_ASKING:
                 self._asked[id].add(key)
-                if len(self._asked[id]) > MOST_STATEMENTS:
-                    self._asked[id].clear()
                 asking = self._asking[id, key] = Asking(id, since, depth)
                 self._ask(key, asking, now)
 
@@ -416,7 +421,8 @@ class Served(Machine):
     def _on_past_wanted(self, wanted: PastWanted, sender: str, now: float) -> None:
         """Answer soon with what the neighbour lacks; the publisher first."""
         key = (wanted.source, wanted.subject)
-        if now - self._answered.get((sender, key), -1e9) < 0.8 * ROUND_S:
+        answered_at = self._answered.get((sender, key))
+        if answered_at is not None and now - answered_at < 0.8 * ROUND_S:
             return
         if wanted.missed:
             kept = self.history.before(key, math.inf, now)
@@ -425,9 +431,7 @@ class Served(Machine):
             lacked = [event for event in self.history.before(key, wanted.before, now) if event.id not in wanted.held]
         if not lacked or len(self._answers) + len(lacked) > MOST_WAITING:
             return
-        if len(self._answered) >= MOST_WAITING:
-            self._answered.clear()
-        self._answered[sender, key] = now
+        self._answered.put((sender, key), now)
         if not self._answers:
             longest_s = ANSWER_S / 4 if wanted.source == self.node else ANSWER_S
             self._at("answer", now + self.random.uniform(0.0, longest_s))
@@ -494,7 +498,8 @@ class Served(Machine):
         if self._neighbours is not None:
             others = self._neighbours()
         else:
-            others = [(name, at) for name, (at, heard_at) in self._here.items() if now - heard_at <= HERE_LASTS_S]
+            self._forget_positions(now)
+            others = [(name, at) for name, (at, _) in self._here.items()]
         crossed: Sequence[Any] = list(self.fences.look(self.location.position(now), self.types.heard, others, now))
         self._effects.extend(crossed)
 
@@ -510,9 +515,7 @@ class Served(Machine):
         """State this node's areas for a while, and let others know that they are wanted."""
         if wanted.source == self.node or self._areas_asked.get(wanted.source) == wanted.number:
             return
-        if len(self._areas_asked) >= MOST_STATEMENTS:
-            self._areas_asked.clear()
-        self._areas_asked[wanted.source] = wanted.number
+        self._areas_asked.put(wanted.source, wanted.number)
         self._areas_until = now + 3 * AREAS_EVERY_S
         if not self._stating and self.types.own:
             self._stating = True
@@ -521,12 +524,15 @@ class Served(Machine):
             self._pass_on(wanted.source, msgspec.structs.replace(wanted, hops=wanted.hops + 1), now)
 
     def _on_here(self, here: Here, sender: str, now: float) -> None:
-        if sender not in self._here and len(self._here) >= MOST_STATEMENTS:
-            self._forget_positions(now)
-        self._here[sender] = (here.at, now)
+        self._here.put(sender, (here.at, now))
 
     def _forget_positions(self, now: float) -> None:
-        self._here = {name: heard for name, heard in self._here.items() if now - heard[1] <= HERE_LASTS_S}
+        self._here.forget(lambda heard: now - heard[1] > HERE_LASTS_S)
+
+
+def _waiting_bytes(packet: Packet) -> int:
+    """About how many bytes a packet takes that waits to be passed on."""
+    return statement_bytes(packet) if isinstance(packet, Announced) else 1024
 
 
 def _typed(event: Event, statement: Statement | None) -> Event | None:

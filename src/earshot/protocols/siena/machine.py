@@ -14,7 +14,7 @@ from random import Random
 
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
-from earshot.protocols.common.byte_budget import text_bytes
+from earshot.protocols.common.byte_budget import SMALL_TABLE_BYTES, BoundedTable, text_bytes
 from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, could_match_any, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.machine import QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
@@ -48,7 +48,7 @@ class SienaSettings:
 
 
 MOST_TEXT = 1 << 20
-"A broker keeps at most this many bytes of its neighbours' subscriptions (see `byte_budget`)."
+"A broker usually keeps at most this many bytes of its neighbours' subscriptions (see `byte_budget`)."
 MOST_LINKS = 1024
 PATIENCE_BELOW = 10
 "A neighbour below is kept this many times as long as the broker above."
@@ -218,7 +218,7 @@ class Siena(Machine):
         self.links: dict[str, BrokerLink] = {}
         self.texts = FilterTexts(new_index())
         "What any neighbour, or this node, wants."
-        self.seen = RecentKeys(settings.memory)
+        self.seen = RecentKeys(settings.memory, self.budgets)
         self.transfers = self.extraneous = self.unwanted = 0
         "Events sent to this node; those of them that its own subscriptions do not ask for; and those that neither "
         "it nor one of its clients asks for."
@@ -231,7 +231,7 @@ class Siena(Machine):
         self.control = Control(settings, random)
         self.elected = ""
         "The control, where the settings name none."
-        self.strangers: dict[str, float] = {}
+        self.strangers: BoundedTable[str, float] = BoundedTable(MOST_LINKS, self.budgets, SMALL_TABLE_BYTES)
         "Nodes that count this one as their neighbour and are not known as neighbours, and since when."
         self.askers: dict[str, str] = {}
         "Nodes that look for a control too, and the neighbour that each has lost."
@@ -271,12 +271,11 @@ class Siena(Machine):
         """A node that is no neighbour sends what neighbours send. Either its Connect is on its way, or this node has
         started again and has forgotten it: then it is told."""
         if self.above is None or sender in self.links:
-            self.strangers.pop(sender, None)
-        elif sender not in self.strangers:
-            if len(self.strangers) < MOST_LINKS:
-                self.strangers[sender] = now
-        elif now - self.strangers[sender] >= self.settings.retry_s:
-            del self.strangers[sender]
+            self.strangers.pop(sender)
+        elif (since := self.strangers.get(sender)) is None:
+            self.strangers.put(sender, now)
+        elif now - since >= self.settings.retry_s:
+            self.strangers.pop(sender)
             # It begins anew, so that what it sent until now is void.
             void = [packet for packet, source in self.early if source == sender]
             self.early = [(packet, source) for packet, source in self.early if source != sender]
@@ -324,7 +323,9 @@ class Siena(Machine):
 
     def has_room(self, packet: Packet, early: Sized) -> bool:
         """Whether one more packet may wait for its turn."""
-        return len(early) < self.settings.memory and self.early_bytes + packet_bytes(packet) <= MOST_TEXT
+        return len(early) < self.settings.memory and self.early_bytes + packet_bytes(packet) <= self.budgets.of(
+            MOST_TEXT
+        )
 
     def keep_early(self, packet: Packet, sender: str) -> None:
         self.early.append((packet, sender))
@@ -585,7 +586,7 @@ class Siena(Machine):
 
     def _has_room(self, text: str) -> bool:
         """Whether one more subscription can be kept. The texts of all links count, with some room for each."""
-        if self.texts.length + len(text) <= MOST_TEXT:
+        if self.texts.length + len(text) <= self.budgets.of(MOST_TEXT):
             return True
         self.drop(DropReason.BROKER_MEMORY)
         return False

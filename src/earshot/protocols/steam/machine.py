@@ -85,7 +85,7 @@ class Steam(Machine):
         self.forwarding: dict[str, WaitingEvent] = {}
         self.asked = 0
         self.rounds_run = False
-        self.recent_events = RecentKeys(settings.seen_limit)
+        self.recent_events = RecentKeys(settings.seen_limit, self.budgets)
         self.recovery = Recovery(
             self, settings, self.announcements, self.relevant, self.subscriptions, self.recent_events
         )

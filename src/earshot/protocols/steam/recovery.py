@@ -50,7 +50,7 @@ class Recovery:
         self.receptions = Receptions(settings.proximity_limit, settings.cache_size)
         self.recovering: set[Key] = set()
         "Announcements for which a request is due."
-        self.recent_answers = RecentKeys(settings.seen_limit)
+        self.recent_answers = RecentKeys(settings.seen_limit, machine.budgets)
 
     # What the machine reports.
 
