@@ -89,7 +89,7 @@ class SteppedTrajectories(Trajectories):
         self._stepped: npt.NDArray[np.int64] = np.array(sorted(moving), dtype=np.int64)
         self._histories = {i: StepHistory(i) for i in sorted(moving)}
         self._column = {i: column for column, i in enumerate(self._histories)}
-        self._begin, self._end = -math.inf, 0.0
+        self._begin = self._end = 0.0
         self._places: dict[int, Place] = {}
         "Where the nodes that are there will be at the end of the present step."
         self._leaving: list[int] = []
@@ -177,7 +177,7 @@ class SteppedTrajectories(Trajectories):
             return super()._leg(i, t)
         k = bisect_right(history.begin, t) - 1
         begin = history.begin[k]
-        until = history.begin[k + 1] if k + 1 < len(history.begin) else max(self._end, self._begin)
+        until = history.begin[k + 1] if k + 1 < len(history.begin) else self._end
         if math.isinf(begin):
             begin = 0.0 if until > 0 else until  # it stands: any begin gives the same place
         leg = (begin, until, history.x_m[k], history.y_m[k], history.x_m_s[k], history.y_m_s[k])

@@ -56,7 +56,7 @@ class Sumo(KindTable, frozen=True, tag="sumo"):
         return self._alone(self.seed or 0, until_s).types
 
     def paths(
-        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float, seed: int = 0
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float, seed: int
     ) -> list[Trajectory]:
         seed = self.seed if self.seed is not None else seed
         traffic = self._alone(seed, until_s)

@@ -93,7 +93,9 @@ class SumoProcess:
     def _ended(self) -> ScenarioError:
         status = self._process.wait()
         if status == sumo_child.NO_LIBSUMO:
-            return ScenarioError("mobility: SUMO is not installed; install it with: pip install 'earshot[sumo]'")
+            return ScenarioError(
+                f"mobility: SUMO is not installed; install it with: pip install 'earshot[sumo]'{self._printed()}"
+            )
         after = f"after {self._steps} steps" if self._steps else "before its first step"
         return ScenarioError(f"{self._config}: SUMO ended {after} (exit status {status}){self._printed()}")
 
