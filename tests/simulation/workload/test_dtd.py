@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 from earshot.errors import DtdEndless, DtdEntityRefused, DtdError, DtdMalformed, DtdTooLarge
-from earshot.simulation.workload.dtd import AttributeType, Dtd, ElementType, Part, built_in_dtd, load_dtd, read_dtd
+from earshot.simulation.workload.dtd import (
+    MOST_GROUPS,
+    MOST_PARTS,
+    AttributeType,
+    Dtd,
+    ElementType,
+    Part,
+    _Budget,
+    built_in_dtd,
+    load_dtd,
+    read_dtd,
+)
 
 
 def depth(dtd: Dtd, name: str, above: tuple[str, ...] = ()) -> int:
@@ -138,3 +149,13 @@ def test_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     file.write_text("<!ELEMENT ab ")
     with pytest.raises(DtdMalformed, match=r"my\.dtd: not a DTD, at line 1"):
         load_dtd(file)
+
+
+def test_a_dtd_may_have_exactly_the_most_parts_and_groups() -> None:
+    budget = _Budget()
+    for _ in range(MOST_PARTS):
+        budget.take(MOST_GROUPS)
+    with pytest.raises(DtdTooLarge, match="more than 100,000 parts"):
+        budget.take(0)
+    with pytest.raises(DtdTooLarge, match=f"more than {MOST_GROUPS} groups inside each other"):
+        _Budget().take(MOST_GROUPS + 1)

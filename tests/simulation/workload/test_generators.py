@@ -1,6 +1,7 @@
 """What is published and asked for: event generators, interests, timing."""
 
 import itertools
+import re
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -274,3 +275,12 @@ def test_a_generator_is_chosen_by_its_kind() -> None:
     kinds = kinds_of(EventGenerator)
     assert list(kinds) == ["cd", "numbers", "topics", "attributes", "buckets", "xml", "file", "plugin"]
     assert [one().kind for one in (kinds["cd"], kinds["numbers"], kinds["topics"])] == ["cd", "numbers", "topics"]
+
+
+def test_a_condition_may_accept_a_whole_range_or_one_number() -> None:
+    only_speed = Attributes("Report", {"speed": Number(10.0, 30.0)})
+    for width, least, most in ((0.0, 10.0, 30.0), (1.0, 10.0, 10.0)):
+        wanted = Conjunctions("r", terms=Span(1, 1), width=Span(width, width)).draw(Random(1), 0, {"r": only_speed})
+        low, high = sorted(float(number) for number in re.findall(r"[\d.]+", str(wanted).partition(":")[2]))
+        assert least <= low <= most
+        assert high - low == pytest.approx(width * 20.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_schema import reference, settings_described, tables_within
 
-PAGE = Path(__file__).parents[3] / "docs" / "scenarios.md"
+PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
 HEADING = "## Every key\n\n"
 
 
