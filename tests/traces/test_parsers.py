@@ -54,6 +54,31 @@ def test_fcd_gives_vehicles_and_persons_with_their_lines() -> None:
     ]
 
 
+class Blocks(io.BytesIO):
+    """A stream that gives its blocks one by one, however much is asked for."""
+
+    def __init__(self, *blocks: bytes) -> None:
+        super().__init__()
+        self.blocks = list(blocks)
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self.blocks.pop(0) if self.blocks else b""
+
+
+@pytest.mark.parametrize(("most", "is_refused"), [(30, False), (29, True)])
+def test_a_text_without_a_tag_may_have_exactly_the_most_bytes(
+    most: int, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("earshot.traces.xml_formats.MAX_TAG_BYTES", most)
+    blank, car = b" " * 15, b"<vehicle id='car' x='1' y='2'/>"
+    blocks = [b"<fcd-export>", b"<timestep time='1'>", blank, blank, car, blank, blank, b"</timestep></fcd-export>"]
+    if is_refused:
+        with pytest.raises(TraceError, match="trace has a tag or text of more than 0 MB"):
+            list(parse_fcd(Blocks(*blocks), "trace", TraceOptions()))
+    else:
+        assert list(parse_fcd(Blocks(*blocks), "trace", TraceOptions())) == [Sighting("car", 1.0, 1.0, 2.0, line=1)]
+
+
 def test_what_else_fcd_says_is_kept_where_it_is_asked_for() -> None:
     car, kim, lost = sightings(parse_fcd, FCD, others="true")
     assert (car.others, kim.others, lost.others) == ('{"lane": "a_0"}', None, '{"lane": "b_0"}')
@@ -214,6 +239,12 @@ def test_bonnmotion_lines_are_paths_that_last_to_the_traces_end(content: bytes) 
         ("1", 0.0, 9.0, 9.0, 0.0),
         ("1", 8.0, 9.0, 9.0, 0.0),
     ]
+
+
+def test_of_two_bonnmotion_places_at_one_time_the_later_one_counts() -> None:
+    found = [(r.time, r.x_m, r.speed_m_s, r.line) for r in sightings(parse_bonnmotion, b"0 0 0 5 10 0 5 90 0 6 90 0\n")]
+    assert found == [(0.0, 0.0, 2.0, 1), (5.0, 90.0, 0.0, 1), (6.0, 90.0, 0.0, 1)]
+    assert Sighting().line == 0, "it comes from no line"
 
 
 def test_a_bad_bonnmotion_line_is_a_problem_of_its_own_node() -> None:

@@ -216,3 +216,19 @@ def test_a_file_at_an_address_is_read_from_its_file_system(tmp_path: Path, monke
 def test_a_lake_without_traces_is_named_with_the_table_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=f"cannot read the table traces of the lake {tmp_path}"):
         trace_about(str(tmp_path), "t")
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "inside"),
+    [
+        ("hdfs://names:9000/day/a.csv", "hdfs://names:9000/", "day/a.csv"),
+        ("hdfs:///day/a.csv", "hdfs:///", "day/a.csv"),
+        ("hdfs://names", "hdfs://names/", ""),
+    ],
+)
+def test_a_file_in_hdfs_is_read_through_its_host(
+    address: str, host: str, inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalake.fs.DeltaStorageHandler", lambda root: ("handler of", root))
+    monkeypatch.setattr("pyarrow.fs.PyFileSystem", lambda handler: ("system of", handler))
+    assert files._system(address) == (("system of", ("handler of", host)), inside)
