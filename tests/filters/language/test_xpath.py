@@ -7,6 +7,7 @@ from earshot import Element, Event, Filter, FilterIndex
 from earshot.errors import FilterSyntaxError, FilterTooCostly
 from earshot.filters.language import matching
 from earshot.filters.language.parser import MAX_DEPTH, MAX_LENGTH
+from earshot.filters.language.xpath import FUNCTIONS
 from sizes import sized
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -283,3 +284,20 @@ def test_a_filter_is_compiled_once_and_looks_the_same_after(monkeypatch: pytest.
     assert filter.matches(Event.from_xml("<a><b/></a>"))
     assert not filter.matches(Event.from_xml("<a/>"))
     assert (len(compiled), repr(filter)) == (1, written)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_takes_as_many_arguments_as_xpath_says(name: str) -> None:
+    """lxml's answer is the truth: it refuses a call with too few or too many arguments."""
+    tree = etree.ElementTree(etree.fromstring("<r><a>1</a></r>"))
+    for count in range(5):
+        text = f"/r[boolean({name}({', '.join(['a'] * count)}))]"
+        if name == "position" and count == 0:
+            continue  # a bare position() is refused for another reason
+        try:
+            tree.xpath(text)
+        except etree.XPathError:
+            with pytest.raises(FilterSyntaxError):
+                Filter.xpath(text)
+        else:
+            Filter.xpath(text)

@@ -7,10 +7,10 @@ from near_cases import neighbours
 from where_cases import TYPE_FILTERS, events, viewers, wheres
 from xpath_cases import documents, queries
 
-from earshot import Event, Filter, Viewer
+from earshot import Area, Event, Filter, Polygon, Position, Rectangle, Viewer
 from earshot.errors import FilterSyntaxError
 from earshot.filters.language.parser import MAX_DEPTH
-from earshot.filters.language.syntax import Condition
+from earshot.filters.language.syntax import Condition, Inside
 from earshot.filters.relations.covering import MAX_ALTERNATIVES
 from earshot.filters.relations.implying import BUDGET, Proof
 from sizes import sized
@@ -344,3 +344,30 @@ def test_the_nearer_filter_overlaps_more(filter: str, nearer: str, farther: str)
 )
 def test_filters_that_exclude_each_other_do_not_overlap(a: str, b: str) -> None:
     assert Filter.parse(a).overlap(Filter.parse(b)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("general", "special"),
+    [
+        ("/r[b = 'x']", "/r[. = 'x']"),
+        ("/r[. = 'x']", "/r[b = 'x']"),
+        ("/r[contains(., 'x')]", "/r[contains(b, 'x')]"),
+        ("/r[b/c = 5]", "/r[c = 5]"),
+        ("/r/b/c = 5", "/r/c = 5"),
+        ("inside circle(100, 200, 10)", "inside circle(200, 100, 5)"),
+    ],
+)
+def test_what_one_node_says_of_another_proves_nothing(general: str, special: str) -> None:
+    assert not covers(general, special)
+    assert covers(general, general)
+
+
+def test_an_area_is_the_same_wherever_its_reference_point_is() -> None:
+    def inside(area: Area) -> Filter:
+        return Filter(Inside(area))
+
+    shifted = Area(Rectangle(10.0, 20.0, reference=Position(2.0, 3.0)), Position(100.0, 200.0))
+    plain = Area(Rectangle(10.0, 20.0), Position(98.0, 197.0))
+    assert inside(shifted) == inside(plain) != inside(Area(Rectangle(10.0, 20.0), Position(98.0, 203.0)))
+    moved = Area(Polygon(((0.0, 0.0), (4.0, 0.0), (0.0, 3.0))), Position(10.0, 20.0))
+    assert inside(moved) == inside(Area(Polygon(((10.0, 20.0), (14.0, 20.0), (10.0, 23.0)))))

@@ -120,9 +120,6 @@ def _note(profile: Profile, term: Condition, above: tuple[PathStep, ...]) -> Non
             _note_comparison(found, op, literal, term)
         case LocationPath(steps=steps):
             _note_path(profile, steps, above)
-        case And(terms):
-            for each in terms:
-                _note(profile, each, above)
         case Within(distance_m):
             asked = _ask(profile, "the distance")
             asked.low, asked.high = 0.0, min(asked.high, distance_m)
