@@ -1,0 +1,47 @@
+"""Parts of the index: sets of nodes, the loop that is compiled, and the tests on an event's values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from earshot import Event
+from earshot.filters.index.columns import _holding, _holding_loop
+from earshot.filters.index.event_values import Between, EventValues
+from earshot.filters.index.prefix_tree import NO_NODES, sorted_nodes, union, with_node
+
+
+def test_nodes_are_ascending_and_each_is_there_once() -> None:
+    assert sorted_nodes({5, 1, 3}).tolist() == [1, 3, 5]
+    several = [sorted_nodes(nodes) for nodes in ((1, 3), (3, 5), (1,), (), (5, 9))]
+    assert union(several).tolist() == [1, 3, 5, 9]
+    assert union([]).tolist() == union([NO_NODES]).tolist() == []
+    for node, expected in ((0, [0, 2, 4]), (2, [2, 4]), (3, [2, 3, 4]), (4, [2, 4]), (9, [2, 4, 9])):
+        assert with_node(sorted_nodes((2, 4)), node).tolist() == expected
+
+
+def test_the_loop_that_is_compiled_answers_as_the_plain_one_does() -> None:
+    chance = np.random.default_rng(3)
+    which = chance.integers(0, 4, (200, 3)).astype(np.uint32)
+    lows = chance.integers(0, 5, (200, 3)).astype(float)
+    highs = lows + chance.integers(0, 5, (200, 3))
+    for _ in range(20):
+        numbers = chance.integers(0, 9, 4).astype(float)
+        numbers[chance.integers(0, 4)] = np.nan if chance.random() < 0.2 else 3.0
+        slots = np.flatnonzero(chance.random(200) < 0.5)
+        expected = [
+            slot
+            for slot in slots.tolist()
+            if all(lows[slot, i] <= numbers[which[slot, i]] <= highs[slot, i] for i in range(3))
+        ]
+        assert _holding_loop(slots, which, lows, highs, numbers).tolist() == expected
+        assert _holding(slots, which, lows, highs, numbers).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [([5], True), ([10], True), ([4], False), ([11], False), ([4, 11], True), ([], False)]
+)
+def test_a_range_is_met_at_its_ends(values: list[int], expected: bool) -> None:
+    """Values on both sides meet it as well: the filter itself has the last word."""
+    event = Event.from_xml(f"<CD>{''.join(f'<price>{value}</price>' for value in values)}</CD>")
+    assert EventValues(event).allow((), [Between("price", 5.0, 10.0)]) is expected
