@@ -11,11 +11,11 @@ line judge a mutant (mutant_judge.py). Tests of golden logs run last: that only 
 for they say that something changed and not what is wrong. Spark's tests take seconds each: with `--spark SECONDS` they
 judge only those that no other test noticed, each for at most so long (mutant_spark.py).
 
-Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when
-all is done. A mutant that lives is shown as a diff, with a number. Judge each one: without effect, or a hole in the
-tests. `--harmless NUMBER` notes that it has no effect: then it no longer counts. After you have written tests,
-`--again` judges once more those that no test had noticed. The last line says which share of the mutants that change
-behaviour was noticed, and which share of these by golden logs alone.
+Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when all
+is done. A mutant that lives is shown as a diff, with a number. Judge each one: without effect, or a hole in the tests.
+`--harmless NUMBER --because REASON` notes that it has no effect: then it no longer counts. After you have written
+tests, `--again` judges once more those that no test had noticed. The last line says which share of the mutants that
+change behaviour was noticed, and which share of these by golden logs alone.
 """
 
 from __future__ import annotations
@@ -258,6 +258,7 @@ def main() -> None:
     parser.add_argument(
         "--harmless", action="append", default=[], metavar="NUMBER", help="this mutant was judged: it has no effect"
     )
+    parser.add_argument("--because", default="", metavar="REASON", help="why the --harmless ones have no effect")
     parser.add_argument("--again", action="store_true", help="judge again those that no test noticed")
     parser.add_argument(
         "--spark", type=float, metavar="SECONDS", help="Spark's tests judge the rest, each mutant at most this long"
@@ -279,6 +280,7 @@ def main() -> None:
         parser.error("--harmless takes the number that stands beside a mutant that lives")
     if judged_harmless:
         state |= dict.fromkeys(judged_harmless, HARMLESS)
+        state |= {f"{one}:because": options.because for one in judged_harmless if options.because}
         _keep(state)
     until = time.monotonic() + 60.0 * options.minutes
     judge(some, state, options, until)
@@ -300,6 +302,10 @@ def main() -> None:
             f"{cells[0]:48}"
             + "".join(f"{cell!s:>{width}}" for cell, width in zip(cells[1:], (10, 15, 22, 8, 18, 11, 13), strict=True))
         )
+    for path, mutants in some.items():
+        for one in mutants:
+            if reason := state.get(f"{key(path, one)}:because"):
+                print(f"\n{path.relative_to(ROOT)}:{one.line}: {one.what}: {HARMLESS}, because {reason}")
     for path, mutant in living:
         source = path.read_text()
         number = key(path, mutant).rpartition(":")[2]
