@@ -49,7 +49,6 @@ BOUNDS: dict[str, dict[str, Any]] = {
     },
     "identity": {"SIGNATURE_BYTES": 64, "PUBLIC_KEY_BYTES": 32},
     "location": {"STALE_S": 10.0, "FIX_SPACING_S": 0.25},
-    "memory": {"SMALL_BYTES": 1024, "EVENT_BYTES": 600, "ENTRY_BYTES": 150},
     "network": {"DEFAULT_PORT": 47_474},
     "nmea": {"KNOT_M_S": 1852 / 3600, "FIRST_FIX_S": 30.0, "MAX_LINE": 256},
     "node": {"QUEUE": 10_000},
