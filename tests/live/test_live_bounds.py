@@ -3,10 +3,13 @@ operators and the documentation rely on them, so that a change of one is made he
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
 import pytest
+
+from earshot.live.network import NetworkSettings
 
 BOUNDS: dict[str, dict[str, Any]] = {
     "bridge.bridge": {
@@ -86,3 +89,23 @@ BOUNDS: dict[str, dict[str, Any]] = {
 def test_bounds(module: str) -> None:
     found = import_module(f"earshot.live.{module}")
     assert {name: getattr(found, name) for name in BOUNDS[module]} == BOUNDS[module]
+
+
+def test_the_settings_of_a_network() -> None:
+    assert asdict(NetworkSettings()) == {
+        "interface": "",
+        "group": "239.255.69.83:47474",
+        "peers": (),
+        "listen": "",
+        "emulate_range_m": None,
+        "keys": (),
+        "hello_interval_s": 1.0,
+        "peer_expiry_s": 5.0,
+        "acknowledge_s": 0.2,
+        "attempts": 4,
+        "datagram_bytes": None,
+        "memory_bytes": 64_000_000,
+        "rate_limit": 5000.0,
+        "bit_rate_bps": None,
+        "clock_skew_s": 30.0,
+    }

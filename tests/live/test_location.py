@@ -235,6 +235,14 @@ def test_reports_without_a_position_are_not_readings(line: bytes) -> None:
     assert parse_report(line) is None
 
 
+def test_a_report_of_gpsd_is_a_reading_without_a_time_of_its_own() -> None:
+    report = b'{"class":"TPV","mode":2,"lat":90,"lon":-180,"speed":2.5,"track":45}'
+    assert parse_report(report) == Reading(0.0, 90.0, -180.0, 2.5, 45.0)
+    assert parse_report(b'{"class":"TPV","mode":3,"lat":1,"lon":2}') == Reading(0.0, 1.0, 2.0, 0.0, 0.0)
+    for outside in (b'{"class":"TPV","mode":3,"lat":90.1,"lon":2}', b'{"class":"TPV","mode":3,"lat":1,"lon":180.1}'):
+        assert parse_report(outside) is None
+
+
 def test_a_gpsd_that_goes_away_leaves_an_ageing_fix_and_is_found_again() -> None:
     async def run() -> None:
         writers: list[asyncio.StreamWriter] = []

@@ -34,6 +34,15 @@ def test_events_count_while_something_holds_them() -> None:
     assert memory.held_bytes == weight(second.event) > 6000
 
 
+def test_a_memory_that_is_exactly_full_takes_nothing_more() -> None:
+    kept = Flood(Event("Siren", {"text": "x" * 6000}), 1)
+    memory = EventBytes(weight(kept.event))
+    assert memory.admits(kept, 6000)
+    assert memory.held_bytes == memory.limit_bytes
+    assert not memory.admits(Flood(siren("small", ""), 1), 300)
+    assert memory.admits(Here(Position(0.0, 0.0)), 30)
+
+
 def test_small_events_are_estimated_and_packets_without_events_pass() -> None:
     memory = EventBytes(1_000_000)
     kept = []
