@@ -325,6 +325,35 @@ def test_a_node_that_sends_as_a_neighbour_and_is_none_is_told_after_a_while() ->
     assert (sent(found.hear(event, "y", 9.0), "y"), len(found.strangers)) == ([], 0)
 
 
+def test_a_broker_that_becomes_a_client_parts_from_its_clients() -> None:
+    """They would hear nothing more: a client passes nothing on."""
+    found = broker("x", "y")
+    found.hear(Bye(), "b", 1.0)
+    assert sorted(found.links) == ["x", "y"]
+    placed = found.hear(Place(False, "x"), "a", 2.0)
+    assert (sent(placed, "y"), sent(placed, "x")[:1], list(found.links)) == ([Bye()], [Connect(False)], ["x"])
+    again = broker("x", "y")
+    again.hear(Bye(), "b", 1.0)
+    again.hear(Place(True, "c"), "a", 2.0)
+    assert sorted(again.links) == ["c", "x", "y"], "a broker that stays one keeps them"
+
+
+def test_a_control_is_there_even_if_a_node_could_not_reach_it() -> None:
+    control = node("a", SienaSettings(agents=("a",)))
+    control.subscribe(Subscription("s", "a", Filter.of_type("Tick")), 0.0)
+    assert (control.broker, control.above) == (True, "")
+    assert sent(control.hear(Enter("a"), "n", 1.0), "n") == [Place(False, "a")]
+    assert sent(control.hear(Enter(""), "n", 2.0), "n") == [Place(False, "a")]
+
+
+def test_an_elected_control_is_there_even_if_an_asker_has_lost_it() -> None:
+    one = node("m", SienaSettings())
+    one.hear(Enter("m"), "x", 0.0)
+    one.enter(1.0)
+    found = one.wake("elect", 2.0)
+    assert (sent(found, "x"), one.above) == ([Place(False, "m")], "")
+
+
 def test_strangers_are_bounded_and_not_noted_without_a_place() -> None:
     found, event = broker(), Notify(Event("Document", {"price": 1}, id="1"), 1)
     for number in range(siena.MOST_LINKS + 9):

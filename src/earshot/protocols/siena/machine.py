@@ -420,9 +420,13 @@ class Siena(Machine):
         if self.settings.agents and self.node != self.settings.agents[0]:
             self.drop(DropReason.NOT_AN_AGENT)
         elif self.settings.agents or self.elected == self.node:
-            self.send(sender, self.control.place(sender, packet.gone))
+            self.give_place(sender, packet.gone)
         elif self.above is None and len(self.askers) < self.settings.memory:
             self.askers[sender] = packet.gone
+
+    def give_place(self, name: str, gone: str) -> None:
+        """As the control. A node that could not reach this one for a while may name it: it is here all the same."""
+        self.send(name, self.control.place(name, "" if gone == self.node else gone))
 
     def elect(self, now: float) -> None:
         """No node has answered: this node becomes the control, and answers the nodes that have asked."""
@@ -431,7 +435,7 @@ class Siena(Machine):
         self.claim_control(now)
         self.enter(now)
         for name, gone in self.askers.items():
-            self.send(name, self.control.place(name, gone))
+            self.give_place(name, gone)
         self.askers.clear()
 
     def claim_control(self, now: float) -> None:
@@ -446,9 +450,7 @@ class Siena(Machine):
         stepped_down = self.elected == self.node
         self.elected = sender
         if stepped_down:
-            for name in list(self.links):
-                self.send(name, Bye())
-                self.cut(name)
+            self.part(self.links)
             self.above = None
             self.enter(now)
 
@@ -460,11 +462,19 @@ class Siena(Machine):
         self._asking = False
         self.broker, self.above = place.broker, place.above
         self.note("place", f"{'broker' if place.broker else 'client'} below {place.above or 'nobody'}")
+        if not self.broker:
+            self.part(other for other in self.links if other != self.above)  # It may have been a broker before.
         self.connect()
         self.hear_early()
         for event in self.waiting if self.above else ():
             self.send(self.above, Notify(event, 1))  # it knows already what others want
         self.waiting.clear()
+
+    def part(self, names: Iterable[str]) -> None:
+        """Leave these neighbours: they need another broker."""
+        for name in list(names):
+            self.send(name, Bye())
+            self.cut(name)
 
     def connect(self) -> None:
         """Connect to the broker above, if there is one: for the first time, or because it asks for a place itself and
