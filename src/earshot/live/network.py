@@ -42,7 +42,7 @@ class NetworkSettings:
     datagram_bytes: Annotated[int, Meta(ge=576, le=65_507)] | None = None
     "The largest datagram; by default what the interface carries without fragments."
     memory_bytes: Annotated[int, Meta(ge=16_000_000)] = DEFAULT_MEMORY_BYTES
-    "At most about this many bytes from peers are held: events, fragments, and packets under way."
+    "At most about this many bytes from peers are held: events, fragments, packets under way, and all tables."
     rate_limit: Positive = 5000.0
     "Datagrams per second from one sender; more are dropped unread."
     bit_rate_bps: Positive | None = None
