@@ -1,7 +1,7 @@
 """How fast the pipeline is on Spark local[2], each stage beside one plain process that gives the same rows.
 
     python benchmarks/pipeline.py [--quick] [contacts] [sweep] [oracle] [ceiling] [scale]
-    python benchmarks/pipeline.py scale --millions 10     one size of `scale` alone
+    python benchmarks/pipeline.py scale --millions 10 --stages contacts oracle     some of `scale` alone
 
 Session start is not counted; each stage runs once beforehand, so that Spark's workers are there.
 """
@@ -33,8 +33,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all where none is named")
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--millions", type=float, nargs="+", help="scale: how many million rows (default: 10 and 100)")
+    parser.add_argument("--stages", nargs="+", choices=pipeline_scale.STAGES, help="scale: which (default: all)")
     asked = parser.parse_args()
-    parts = PARTS | {"scale": partial(pipeline_scale.measure, millions=asked.millions)}
+    parts = PARTS | {"scale": partial(pipeline_scale.measure, millions=asked.millions, only=asked.stages)}
     spark = spark_session("local[2]")
     for part in asked.parts or parts:
         parts[part](spark, asked.quick)

@@ -12,7 +12,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -207,35 +207,48 @@ def _profiled(lake: Lake) -> int:
     return sum(len(found.at(range_m).over_time) for range_m in RANGES_M)
 
 
-def measure(spark: SparkSession, quick: bool, millions: Sequence[float] | None = None) -> None:
-    random = Random(1)
+def measure(
+    spark: SparkSession, quick: bool, millions: Sequence[float] | None = None, only: Sequence[str] | None = None
+) -> None:
     print("\nscale: processor time by the row must grow by less than 1.3 x, worker memory stay under 1 GB")
     print("rows          stage       processor (s)  us/row   wall (s)   worker (MB)   spill (MB)   result rows")
     for seconds in [round(one * 1e6 / NODES) for one in millions or ((0.5, 2) if quick else (10, 100))]:
+        rows = NODES * seconds
         with TemporaryDirectory() as folder:
-            file, trace = Path(folder) / "positions.parquet", Path(folder) / "trace.parquet"
-            positions(spark, seconds).write.parquet(str(file))
-            table = spark.read.parquet(str(file))
-            rows = NODES * seconds
-            wanted = spark.createDataFrame(subscriptions(10_000, random), SUBSCRIPTIONS.ddl).cache()
-            published = spark.createDataFrame(events(1_000, seconds, random), EVENTS.ddl).cache()
-            assert (wanted.count(), published.count()) == (10_000, 1_000)
-            asked = wanted.transform(with_demands).persist()
-            stages: dict[str, Callable[[], int]] = {
-                "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0, rows=rows, nodes=NODES)).count,
-                "oracle": published.transform(expected_receivers(asked, table, 1_000)).count,
-                "candidates": published.transform(place_candidates(asked, table, 1_000)).count,
-                "ingest": partial(_ingested, Lake(spark, Path(folder) / "lake"), trace),
-                "profile": partial(_profiled, Lake(spark, Path(folder) / "lake")),
-            }
-            for name, stage in stages.items():
-                if name == "ingest":
-                    positions(spark, seconds).select("node", "time", "x_m", "y_m").write.parquet(str(trace))
+            for name, stage in _stages(spark, Path(folder), seconds, set(only or STAGES)):
                 found = cost(spark, stage)
                 print(
                     f"{rows:>11,}   {name:<10}  {found.processor_s:>13.1f}  {found.processor_s / rows * 1e6:>6.2f}  "
                     f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.spilled_mb:>11.0f}  {found.rows:>12,}",
                     flush=True,
                 )
-            for cached in (wanted, published, asked):
-                cached.unpersist()
+
+
+STAGES = ("contacts", "oracle", "candidates", "ingest", "profile")
+
+
+def _stages(spark: SparkSession, folder: Path, seconds: int, only: set[str]) -> Iterator[tuple[str, Callable[[], int]]]:
+    """The stages by their names. What one of them reads is made before it is given."""
+    if only & {"contacts", "oracle", "candidates"}:
+        file, random = folder / "positions.parquet", Random(1)
+        positions(spark, seconds).write.parquet(str(file))
+        table = spark.read.parquet(str(file))
+        wanted = spark.createDataFrame(subscriptions(10_000, random), SUBSCRIPTIONS.ddl).cache()
+        published = spark.createDataFrame(events(1_000, seconds, random), EVENTS.ddl).cache()
+        assert (wanted.count(), published.count()) == (10_000, 1_000)
+        asked = wanted.transform(with_demands).persist()
+        found = contacts_within(RANGE_M, interval_s=1.0, rows=NODES * seconds, nodes=NODES)
+        stages = {
+            "contacts": table.transform(found),
+            "oracle": published.transform(expected_receivers(asked, table, 1_000, 10_000)),
+            "candidates": published.transform(place_candidates(asked, table, 1_000, 10_000)),
+        }
+        yield from ((name, frame.count) for name, frame in stages.items() if name in only)
+        for cached in (wanted, published, asked):
+            cached.unpersist()
+    lake, trace = Lake(spark, folder / "lake"), folder / "trace.parquet"
+    if only & {"ingest", "profile"}:
+        positions(spark, seconds).select("node", "time", "x_m", "y_m").write.parquet(str(trace))
+        yield "ingest", partial(_ingested, lake, trace)
+    if "profile" in only:
+        yield "profile", partial(_profiled, lake)

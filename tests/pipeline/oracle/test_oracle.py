@@ -15,6 +15,7 @@ from earshot import Area, Circle, Event, Filter, Position, Rectangle, Velocity, 
 from earshot.errors import LakeError
 from earshot.geometry import closing_speed_m_s
 from earshot.pipeline.lake.tables import EVENTS, POSITIONS, SUBSCRIPTIONS, arrow_schema
+from earshot.pipeline.oracle.content_join import EVENTS_A_SLICE, SUBSCRIPTIONS_A_PART, fit_one_group
 from earshot.pipeline.oracle.oracle import expected_receivers
 from earshot.pipeline.oracle.whole_workloads import expected_of
 from earshot.pipeline.oracle.workloads import area_json, area_of, event_of, event_row
@@ -119,12 +120,14 @@ class Case:
         return [event_row(self.workload, event) for event in self.events], self.wishes, positions
 
 
-@pytest.mark.parametrize("count", [None, 1_000])
-def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession, count: int | None) -> None:
+@pytest.mark.parametrize("counts", [(None, None), (1_000, None), (1_000, 1_000)])
+def test_the_oracle_agrees_with_brute_force_on_random_cases(
+    spark: SparkSession, counts: tuple[int | None, int | None]
+) -> None:
     cases = [Case(seed) for seed in range(150)]
     events, wishes, positions = ([row for case in cases for row in case.rows()[k]] for k in range(3))
     transform = expected_receivers(
-        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl), count
+        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl), *counts
     )
     rows = spark.createDataFrame(events, EVENTS.ddl).transform(transform).collect()
     found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]
@@ -132,6 +135,14 @@ def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession,
     assert len(truth) > 200
     assert set(found) == truth
     assert len(found) == len(truth), "no pair is told twice"
+
+
+def test_few_events_and_subscriptions_are_not_counted_first() -> None:
+    assert fit_one_group(EVENTS_A_SLICE, SUBSCRIPTIONS_A_PART)
+    assert not fit_one_group(EVENTS_A_SLICE + 1, 1)
+    assert not fit_one_group(1, SUBSCRIPTIONS_A_PART + 1)
+    assert not fit_one_group(None, 1)
+    assert not fit_one_group(1, None)
 
 
 @pytest.mark.parametrize("has_legs", [False, True])

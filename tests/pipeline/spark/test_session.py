@@ -19,6 +19,7 @@ from earshot.errors import SparkFailure, SparkUnavailable, TraceError, UsageErro
 from earshot.pipeline.session import LITTLE_BYTES, holds_little, spark_session
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism
+from earshot.pipeline.spark.worker_daemon import without_archives
 
 pytestmark = pytest.mark.spark
 
@@ -246,3 +247,25 @@ def test_any_other_error_is_one_line_without_java(spark: SparkSession, capfd: py
 def test_errors_that_are_not_sparks_pass_through() -> None:
     with pytest.raises(ZeroDivisionError), named_errors():
         raise ZeroDivisionError
+
+
+def test_workers_take_spark_from_where_it_is_installed_and_not_from_its_archives() -> None:
+    ours, others = (
+        ("/site/pyspark/python/lib/pyspark.zip", "/site/pyspark/python/lib/py4j-src.zip"),
+        "/spark/python/lib",
+    )
+    kept = ["/app/earshot.zip", f"{others}/pyspark.zip", "/code", "/site", "/lib/python3.zip"]
+    assert without_archives([*ours, *kept]) == kept
+    assert without_archives([*ours, "/code"]) == [*ours, "/code"], "they are installed nowhere else"
+
+
+def test_a_worker_of_a_local_session_imports_the_installed_spark(spark: SparkSession) -> None:
+    def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import py4j
+        import pyspark
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, py4j.__file__]})
+
+    rows = spark.range(0, 1, 1, 1).mapInArrow(places, "place string").collect()
+    assert [row["place"] for row in rows if ".zip" in row["place"]] == []

@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 
 from earshot.errors import TraceError
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.spark import tasks
 from earshot.pipeline.traces import contacts as contacts_module
 from earshot.pipeline.traces.contact_statistics import Spread, find_contacts
 from earshot.pipeline.traces.contacts import contacts_within, sampling_interval
@@ -197,7 +198,11 @@ def test_packed_runs_carry_the_names_of_their_own_nodes_only() -> None:
 
 
 @pytest.mark.spark
-def test_statistics_count_contacts_pairs_gaps_and_peers(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few_rows", [tasks.FEW_ROWS, 0])
+def test_statistics_count_contacts_pairs_gaps_and_peers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_rows: int
+) -> None:
+    monkeypatch.setattr(tasks, "FEW_ROWS", few_rows)
     trace = tmp_path / "trio.csv"
     # a and b meet at 0-2 and again at 5-6; c meets nobody.
     near = {0, 1, 2, 5, 6}
@@ -215,6 +220,11 @@ def test_statistics_count_contacts_pairs_gaps_and_peers(spark: SparkSession, tmp
     assert statistics.inter_contact_s == Spread(3.0, 3.0, 3.0, 3.0, 3.0, 3.0)
     assert statistics.peers == Spread(1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
     assert statistics.mean_degree == pytest.approx(2 * 5 / 24)  # two nodes together in 5 samples, of 3 x 8
+    trace.write_text("node,time,x,y\na,0,0,0\na,1,0,0\n")
+    ingest(lake, [str(trace)], "alone")
+    alone = find_contacts(lake, "alone", range_m=10.0)
+    assert (alone.contacts, alone.pairs, alone.nodes, alone.nodes_met, alone.mean_degree) == (0, 0, 1, 0, 0.0)
+    assert (alone.contact_s, alone.inter_contact_s, alone.peers) == (None, None, None)
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from earshot.errors import TraceError, UnknownName
 from earshot.geometry import LocalPlane
@@ -111,6 +111,37 @@ def test_ingesting_again_replaces_the_trace_and_leaves_the_others(lake: Lake, tm
     assert (positions(lake, "one"), positions(lake, "two")) == before
     ingest(lake, [str(second)], "one")
     assert positions(lake, "one") == before[1]
+
+
+def test_a_trace_that_was_mended_has_no_rejects_any_more(lake: Lake, tmp_path: Path) -> None:
+    path = tmp_path / "fleet.csv"
+    path.write_text("node,time,x,y\na,0,0,0\na,x,5,0\na,1,5,0\n")
+    ingest(lake, [str(path)])
+    assert lake.read("rejects", trace="fleet").count() == 1
+    path.write_text("node,time,x,y\na,0,0,0\na,1,5,0\n")
+    ingest(lake, [str(path)])
+    assert lake.has("rejects", trace="fleet")
+    assert lake.read("rejects", trace="fleet").count() == 0
+
+
+def test_few_rows_go_through_one_task_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for number, path in enumerate(paths):
+        path.write_text(f"node,time,x,y\na,{number},0,0\nb,{number},0.125,0\n")
+    read = read_trace(spark, [str(path) for path in paths])
+    for frame in (
+        read,
+        read.transform(resampled(1.0, rows=4)),
+        read.transform(contacts_within(1.0, interval_s=1.0, rows=4)),
+    ):
+        assert frame.rdd.getNumPartitions() == 1
+        assert "Exchange" not in plan_of(frame)
+    assert "Exchange" in plan_of(read.transform(resampled(1.0)))
+
+
+def plan_of(frame: DataFrame) -> str:
+    """As Spark will run it."""
+    return str(frame._jdf.queryExecution().executedPlan())  # type: ignore[operator]
 
 
 def test_several_files_are_one_trace_in_the_order_given(lake: Lake, tmp_path: Path) -> None:

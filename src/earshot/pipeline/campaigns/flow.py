@@ -198,8 +198,8 @@ def _write_expected(
     lake: Lake, workload: str, events: DataFrame, wanted: DataFrame, positions: DataFrame, only_placed: bool
 ) -> None:
     asked = wanted.transform(with_demands).persist()
-    count = lake.arrow.count_rows("events", workload=workload)
-    expected = events.transform(expected_receivers(asked, positions, count))
+    counts = [lake.arrow.count_rows(table, workload=workload) for table in ("events", "subscriptions")]
+    expected = events.transform(expected_receivers(asked, positions, *counts))
     if only_placed:
         expected = expected.transform(_of_those_there(events, positions))
     try:
@@ -239,8 +239,11 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
     asked = lake.read("subscriptions").where(F.col("workload").isin(missing)).transform(with_demands).persist()
     positions = lake.read_or_empty("positions").where(F.col("trace").isin(missing))
     try:
-        count = sum(lake.arrow.count_rows("events", workload=workload) for workload in missing)
-        written = lake.write(events.transform(expected_receivers(asked, positions, count)), "expected")
+        counts = [
+            sum(lake.arrow.count_rows(table, workload=workload) for workload in missing)
+            for table in ("events", "subscriptions")
+        ]
+        written = lake.write(events.transform(expected_receivers(asked, positions, *counts)), "expected")
     finally:
         asked.unpersist()
     nothing = lake.session.createDataFrame([], "event string, node string, subscription string, why string")

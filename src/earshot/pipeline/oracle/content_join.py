@@ -33,12 +33,22 @@ _FOUND_ARROW = pa.schema(
 _INDEXES_KEPT = 4
 
 
-def candidates_by_content(subscriptions: DataFrame) -> Callable[[DataFrame], DataFrame]:
+def fit_one_group(events: int | None, subscriptions: int | None) -> bool:
+    """Whether this number of events is one slice and this number of subscriptions one part; None: nobody knows."""
+    if events is None or subscriptions is None:
+        return False
+    return events <= EVENTS_A_SLICE and subscriptions <= SUBSCRIPTIONS_A_PART
+
+
+def candidates_by_content(subscriptions: DataFrame, one_group: bool = False) -> Callable[[DataFrame], DataFrame]:
     """Events to candidates: (workload, event, time, node, subscription, filter, region) for each subscription
     that was in force, is not the publisher's own, agrees with type and content, and whose region holds the
-    event."""
+    event. With `one_group`, each workload is a group: Spark counts nothing first."""
 
     def transform(events: DataFrame) -> DataFrame:
+        if one_group:
+            dealt = events.groupBy("workload"), subscriptions.select("workload", *_SPAN).groupBy("workload")
+            return dealt[0].cogroup(dealt[1]).applyInArrow(_matched, _FOUND)
         slices = _dealt(events, EVENTS_A_SLICE, "slices")
         parts = _dealt(subscriptions, SUBSCRIPTIONS_A_PART, "parts")
         every_slice = F.explode(F.sequence(F.lit(0), F.col("slices") - 1)).alias("slice")

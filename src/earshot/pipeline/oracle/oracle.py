@@ -28,7 +28,7 @@ from earshot.events import Event
 from earshot.filters import Subscription, Viewer, accepts, parsed
 from earshot.geometry import Position, Velocity
 from earshot.pipeline.lake.tables import EVENTS, EXPECTED, SUBSCRIPTIONS
-from earshot.pipeline.oracle.content_join import candidates_by_content
+from earshot.pipeline.oracle.content_join import candidates_by_content, fit_one_group
 from earshot.pipeline.oracle.place_join import LEG_COLUMNS, legs, level_of, node_places, places_in, radius_of
 from earshot.pipeline.oracle.workloads import area_of, event_of
 from earshot.protocols.common.local_subscriptions import event_types_of
@@ -47,20 +47,25 @@ FEW_EVENTS = 5_000
 
 
 def expected_receivers(
-    subscriptions: DataFrame, positions: DataFrame | None = None, count: int | None = None
+    subscriptions: DataFrame,
+    positions: DataFrame | None = None,
+    count: int | None = None,
+    subscription_count: int | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
     """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`.
 
     The plan reads the subscriptions several times: where they are many, pass `with_demands` of them, persisted.
-    `count`: about how many events there are, where that is known; few are sent to where the positions are, instead of
-    sending positions to where the events are.
+    `count` and `subscription_count`: about how many events and subscriptions there are, where that is known. Few events
+    are sent to where the positions are, instead of sending positions to where the events are; few of both are not
+    counted first.
     """
 
     def transform(events: DataFrame) -> DataFrame:
+        one_group = fit_one_group(count, subscription_count)
         asked = subscriptions if "asks_for_place" in subscriptions.columns else subscriptions.transform(with_demands)
         by_content = (
             events.where("area is null")
-            .transform(candidates_by_content(asked.where("not asks_for_place")))
+            .transform(candidates_by_content(asked.where("not asks_for_place"), one_group))
             .withColumn("why", F.lit("content"))
             .select(*EXPECTED.columns)
         )
@@ -68,17 +73,18 @@ def expected_receivers(
             asking = [events.where("area is not null").select("workload")]
             asking.append(asked.where("asks_for_place").select("workload"))
             return by_content.unionByName(asking[0].unionByName(asking[1]).mapInArrow(_refuse, EXPECTED.ddl))
-        in_place = events.transform(place_candidates(asked, positions, count)).mapInArrow(_accepted, EXPECTED.ddl)
-        return by_content.unionByName(in_place)
+        in_place = events.transform(place_candidates(asked, positions, count, subscription_count))
+        return by_content.unionByName(in_place.mapInArrow(_accepted, EXPECTED.ddl))
 
     return transform
 
 
 def place_candidates(
-    asked: DataFrame, positions: DataFrame, count: int | None = None
+    asked: DataFrame, positions: DataFrame, count: int | None = None, subscription_count: int | None = None
 ) -> Callable[[DataFrame], DataFrame]:
     """Events, about `count` of them, to candidates for which a place is asked: event, subscription, and the leg that
     its node was on."""
+    one_group = fit_one_group(count, subscription_count)
 
     def transform(events: DataFrame) -> DataFrame:
         placed = asked.where("asks_for_place")
@@ -104,8 +110,10 @@ def place_candidates(
             .where("a.reach_level is null or (a.reach_level = s.reach_level and a.distance_m <= s.reach_m + 1e-6)")
             .select("workload", "node", "a.event", "s.types", *_asked("s"), *LEG_COLUMNS)
         )
-        by_content = everywhere.transform(candidates_by_content(anywhere))
-        elsewhere = node_places(by_content, found).select(
+        by_content = everywhere.transform(candidates_by_content(anywhere, one_group))
+        # Those in which there may be candidates. Whether there are any would be found out by matching twice.
+        workloads = anywhere.select("workload").distinct().join(everywhere.select("workload"), "workload", "left_semi")
+        elsewhere = node_places(by_content, found, workloads).select(
             "workload", "node", "event", F.lit(None).cast("array<string>").alias("types"), *_asked(), *LEG_COLUMNS
         )
         return (

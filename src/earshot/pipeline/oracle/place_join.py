@@ -140,13 +140,15 @@ def places_in(circles: DataFrame, found: DataFrame, are_few: bool = False) -> Da
     )
 
 
-def node_places(asked: DataFrame, found: DataFrame) -> DataFrame:
-    """For each row (workload, node, time, and columns of the asker's own) the leg that the node was on then."""
+def node_places(asked: DataFrame, found: DataFrame, workloads: DataFrame | None = None) -> DataFrame:
+    """For each row (workload, node, time, and columns of the asker's own) the leg that the node was on then. Only legs
+    of `workloads` are looked at; None: those of the rows."""
+    among = asked.select("workload").distinct() if workloads is None else workloads
     seconds = _seconds(F.col("length"))
     classed = _classed(found)
     lengths = _classes_of(classed)
     bucket = F.floor(F.col("time") / seconds)
-    there = classed.join(F.broadcast(asked.select("workload").distinct()), "workload", "left_semi").select(
+    there = classed.join(F.broadcast(among), "workload", "left_semi").select(
         "workload",
         "node",
         "until",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Notice = Callable[[str], None]
 
 JVM_FLAGS = (
-    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -Xlog:disable"
 )
 """For our own JVM in local mode. Its optimising compiler is for what runs long: commands are short, and
@@ -47,13 +47,15 @@ it would take a core from them. Its own log would go to standard output."""
 
 _MOST_LOG_BYTES = 4 << 20
 
-SMALL_FLAGS = "-XX:TieredStopAtLevel=1"
+MUCH_FLAGS = "-XX:+UseParallelGC"
+SMALL_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SMALL_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Where there is little data: compiling would take longer than it saves."""
+"""Where there is little data: compiling, planning anew and parallel garbage collection take longer than they save."""
 
 _COMMON = {
     "spark.sql.session.timeZone": "UTC",
@@ -248,7 +250,8 @@ def _jvm_environment(
     own_home = Path(pyspark.__file__).parent
     flags = JVM_FLAGS if local else "-Xlog:disable"
     log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    options = f"{flags} {SMALL_FLAGS if local and small else ''} {log} -Dearshot.log={log_file()}"
+    by_size = SMALL_FLAGS if small else MUCH_FLAGS
+    options = f"{flags} {by_size if local else ''} {log} -Dearshot.log={log_file()}"
     end = _JvmEnd()
     if local:
         archive = ClassArchive.of(java, own_home, cache, flags)

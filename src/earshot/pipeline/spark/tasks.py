@@ -111,10 +111,20 @@ def _interrupt(spark: SparkSession) -> None:
         spark.interruptAll()
 
 
+def are_few(rows: int | None) -> bool:
+    """Whether it is known that these are few rows."""
+    return rows is not None and rows <= FEW_ROWS
+
+
+def in_one_task(frame: DataFrame, rows: int | None) -> DataFrame:
+    """The frame; if its rows are few, in one task, so that nothing that follows needs a shuffle."""
+    return frame.coalesce(1) if are_few(rows) else frame
+
+
 def tasks_for(session: SparkSession, rows: int | None) -> int:
     """How many tasks share about `rows` rows, so that each fits in a worker's memory: at least one a core, but one
     for a few rows. Four a core where nobody knows how many rows there are."""
-    if rows is not None and rows <= FEW_ROWS:
+    if are_few(rows):
         return 1
     cores = parallelism(session)
     return 4 * cores if rows is None else max(cores, math.ceil(rows / ROWS_A_TASK))
@@ -124,11 +134,19 @@ def dealt(frame: DataFrame, tasks: int, number: Column) -> DataFrame:
     """The rows in this number of tasks, each in the one with its number.
 
     Spark before 4.1 deals by the number's hash: rows of one number still meet, but some tasks have several numbers
-    and others none.
+    and others none. One task gets them without a shuffle.
     """
+    if tasks == 1:
+        return frame.coalesce(1)
     if spark_version(frame.sparkSession) >= (4, 1):
         return frame.repartitionById(tasks, number)
     return frame.repartition(tasks, number)
+
+
+def whole_nodes(frame: DataFrame, rows: int | None) -> DataFrame:
+    """About `rows` rows in `tasks_for` them, each node's in one task."""
+    tasks = tasks_for(frame.sparkSession, rows)
+    return frame.coalesce(1) if tasks == 1 else frame.repartition(tasks, "node")
 
 
 def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:

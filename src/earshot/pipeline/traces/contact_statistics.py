@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from earshot.pipeline.spark.tasks import in_one_task
 from earshot.pipeline.traces.contacts import contacts_within
 from earshot.pipeline.traces.ingest import longest_gap
 from earshot.pipeline.traces.motion import rows_at_steps
@@ -84,7 +86,12 @@ def _statistics(lake: Lake, about: Any, range_m: float, interval_s: float, step_
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    contacts = lake.read("contacts", trace=about["trace"], range_m=range_m)
+    trace = about["trace"]
+    contacts = in_one_task(
+        lake.read("contacts", trace=trace, range_m=range_m),
+        lake.arrow.count_rows("contacts", trace=trace, range_m=range_m),
+    )
+    positions = in_one_task(lake.read("positions", trace=trace), about["rows"])
     before = F.lag("end").over(Window.partitionBy("a", "b").orderBy("start"))
     lengths = contacts.select(
         "a",
@@ -92,45 +99,50 @@ def _statistics(lake: Lake, about: Any, range_m: float, interval_s: float, step_
         (F.col("end") - F.col("start")).alias("contact_s"),
         (F.col("start") - before).alias("inter_contact_s"),
     )
-    seen = lengths.agg(
+    whole = lengths.agg(
         F.count("*").alias("contacts"),
         F.count_if(F.col("inter_contact_s").isNull()).alias("pairs"),
         # Each sample counts as one step: a contact of one meeting lasted one step.
         F.sum(F.col("contact_s") + F.lit(step_s or interval_s)).alias("together_s"),
         *_spread_columns("contact_s"),
         *_spread_columns("inter_contact_s"),
-    ).first()
+    )
     ends = lengths.select(
         F.explode(F.array(F.struct("a", "b"), F.struct(F.col("b").alias("a"), F.col("a").alias("b")))).alias("end")
     ).select("end.*")
     peers = ends.groupBy("a").agg(F.count_distinct("b").cast("double").alias("peers"))
-    met = peers.agg(F.count("*").alias("nodes"), *_spread_columns("peers")).first()
-    assert seen is not None
-    assert met is not None
-    presence_s = _presence_s(lake.read("positions", trace=about["trace"]), step_s or interval_s)
+    met = peers.agg(F.count("*").alias("nodes_met"), *_spread_columns("peers"))
+    present = _presence(positions, step_s or interval_s)
+    seen = _in_one_row(whole, met, present)
     return ContactStatistics(
-        trace=about["trace"],
+        trace=trace,
         range_m=range_m,
         interval_s=interval_s,
         step_s=step_s,
         contacts=seen["contacts"],
         pairs=seen["pairs"],
         nodes=about["nodes"],
-        nodes_met=met["nodes"],
-        mean_degree=2.0 * (seen["together_s"] or 0.0) / presence_s,
+        nodes_met=seen["nodes_met"],
+        mean_degree=2.0 * seen.get("together_s", 0.0) / (seen.get("presence_s") or step_s or interval_s),
         contact_s=_spread(seen, "contact_s"),
         inter_contact_s=_spread(seen, "inter_contact_s"),
-        peers=_spread(met, "peers"),
+        peers=_spread(seen, "peers"),
     )
 
 
-def _presence_s(positions: DataFrame, step_s: float) -> float:
-    """The sum over all nodes of the time from first to last sample, in seconds."""
+def _presence(positions: DataFrame, step_s: float) -> DataFrame:
+    """One row: the sum over all nodes of the time from first to last sample, as `presence_s`."""
     from pyspark.sql import functions as F
 
     presences = positions.groupBy("node").agg((F.max("time") - F.min("time") + F.lit(step_s)).alias("present_s"))
-    row = presences.agg(F.sum("present_s")).first()
-    return float(row[0]) if row is not None and row[0] else step_s
+    return presences.agg(F.sum("present_s").alias("presence_s"))
+
+
+def _in_one_row(first: DataFrame, *others: DataFrame) -> dict[str, Any]:
+    """The values of frames of one row, without those that are null, by one Spark job."""
+    for other in others:
+        first = first.unionByName(other, allowMissingColumns=True)
+    return {name: value for row in first.collect() for name, value in row.asDict().items() if value is not None}
 
 
 _SHARES = (0.5, 0.9, 0.95, 0.99)
@@ -146,8 +158,8 @@ def _spread_columns(name: str) -> list[Any]:
     ]
 
 
-def _spread(row: Any, name: str) -> Spread | None:
-    if row[f"{name} mean"] is None:
+def _spread(row: Mapping[str, Any], name: str) -> Spread | None:
+    if f"{name} mean" not in row:
         return None
     p50, p90, p95, p99 = row[f"{name} shares"]
     return Spread(row[f"{name} mean"], p50, p90, p95, p99, row[f"{name} most"])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.spark.tasks import are_few
 from earshot.pipeline.traces.motion import resampled, rows_at_steps
 from earshot.pipeline.traces.plausibility import (
     TraceFigures,
@@ -137,7 +138,7 @@ def ingest(
     files = expanded(files)
     with named_errors():
         rows, sightings, found, plane = _checked_rows(lake.session, files, settings)
-        rows = rows.persist()
+        rows = _kept(rows, _rows_about(files, found.form))
         try:
             name = trace or stem(files[0])
             return _written(lake, name, files, found.format.name, found.format.motion, rows, plane, settings)
@@ -190,13 +191,18 @@ def _checked_rows(
         sightings = sightings.withColumns({name: sightings[name] * factor for name in ("x_m", "y_m")})
     if found.form == "text" and "timeFactor" in options:
         sightings = sightings.withColumn("time", sightings["time"] * float(options["timeFactor"]))
-    plane = None
+    plane, about = None, _rows_about(files, found.form)
     if found.geo:
-        sightings = sightings.persist()
+        sightings = _kept(sightings, about)
         plane = _plane(sightings, settings, files)
-    rows, is_table = _rows_about(files, found.form), found.form == "parquet"
-    check = checked(settings.max_speed_m_s, plane, rows=rows, sort_by_time=is_table)
+    is_table = found.form == "parquet"
+    check = checked(settings.max_speed_m_s, plane, rows=about, sort_by_time=is_table)
     return sightings.transform(check), sightings, found, plane
+
+
+def _kept(frame: DataFrame, rows: int | None) -> DataFrame:
+    """The frame, kept for the next job that reads it. A few rows are read again as fast as they are kept."""
+    return frame if are_few(rows) else frame.persist()
 
 
 def _rows_about(files: Sequence[str], form: str) -> int | None:
@@ -271,7 +277,10 @@ def _written(
         interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
     lake.write(_in_files(positions, count, count, "time", "node"), "positions", trace=trace)
     bad = sum(reasons.values())
-    lake.write(_in_files(rejected, bad, seen["rows"] + bad, "file", "line"), "rejects", trace=trace)
+    if bad:
+        lake.write(_in_files(rejected, bad, seen["rows"] + bad, "file", "line"), "rejects", trace=trace)
+    else:
+        lake.arrow.write_rows("rejects", [], trace=trace)
     positions.unpersist()
     summary = IngestSummary(
         trace=trace,
@@ -293,7 +302,7 @@ def _written(
         doubts=doubts,
     )
     # Last: a trace exists once it has this row.
-    lake.write(_trace_row(lake, summary, source_of(files, settings)), "traces", trace=trace)
+    lake.arrow.write_rows("traces", [_trace_row(summary, source_of(files, settings))], trace=trace)
     return summary
 
 
@@ -369,12 +378,9 @@ def longest_gap(motion: str, interval_s: float | None) -> float:
     return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
-def _trace_row(lake: Lake, summary: IngestSummary, source: str) -> DataFrame:
-    from earshot.pipeline.lake.tables import TRACES
-
+def _trace_row(summary: IngestSummary, source: str) -> dict[str, Any]:
     lat, lon = summary.origin or (None, None)
-    row = {
-        "trace": summary.trace,
+    return {
         "format": summary.format,
         "files": summary.files,
         "motion": summary.motion,
@@ -392,7 +398,6 @@ def _trace_row(lake: Lake, summary: IngestSummary, source: str) -> DataFrame:
         "source": source,
         "doubts": summary.doubts,
     }
-    return lake.session.createDataFrame([tuple(row[name] for name in TRACES.columns)], TRACES.ddl).coalesce(1)
 
 
 def _nothing_in(files: Sequence[str], rejected: DataFrame) -> TraceError:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import TraceError
-from earshot.pipeline.spark.tasks import coded, table_of, tasks_for
+from earshot.pipeline.spark.tasks import coded, table_of, whole_nodes
 from earshot.records.trajectories import legs_from
 
 if TYPE_CHECKING:
@@ -42,14 +42,10 @@ def resampled(step_s: float, max_gap_s: float = math.inf, *, rows: int | None = 
         traces = ["trace"] if "trace" in positions.columns else []
         names = [*traces, "node"]
         schema = ", ".join(f"{name} string" for name in names)
-        return (
-            positions.select(*names, "time", "x_m", "y_m")
-            .repartition(tasks_for(positions.sparkSession, rows), "node")
-            .mapInArrow(
-                _Resample(step_s, max_gap_s, names),
-                f"{schema}, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
-                "until double, x_m_s double, y_m_s double",
-            )
+        return whole_nodes(positions.select(*names, "time", "x_m", "y_m"), rows).mapInArrow(
+            _Resample(step_s, max_gap_s, names),
+            f"{schema}, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
+            "until double, x_m_s double, y_m_s double",
         )
 
     return transform

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
-from earshot.pipeline.spark.tasks import coded, table_of, tasks_for
+from earshot.pipeline.spark.tasks import coded, table_of, whole_nodes
 from earshot.records.trajectories import legs_from
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def checked(
         raise TraceError(f"max_speed_m_s must be positive, got {max_speed_m_s}")
 
     def transform(sightings: DataFrame) -> DataFrame:
-        return sightings.repartition(tasks_for(sightings.sparkSession, rows), "node").mapInArrow(
-            _Check(max_speed_m_s, plane, sort_by_time), CHECKED
-        )
+        return whole_nodes(sightings, rows).mapInArrow(_Check(max_speed_m_s, plane, sort_by_time), CHECKED)
 
     return transform
 
