@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -56,3 +61,43 @@ def test_a_lease_is_held_and_given_back(tmp_path: Path) -> None:
     with first.held(), pytest.raises(UsageError):
         Lease(lake, "live").take()
     Lease(lake, "live").take()
+
+
+def test_where_there_is_no_disk_a_lease_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[tuple[str, str]] = []
+
+    class Noted(Lease):
+        @contextmanager
+        def held(self) -> Iterator[None]:
+            held.append((self.name, self.lake.name))
+            self._until = time.time() + LEASE_S
+            yield
+
+    lake = ArrowLake(tmp_path)
+    monkeypatch.setattr(lake.folder, "local", None)
+    monkeypatch.setattr("earshot.pipeline.watch.alone.Lease", Noted)
+    with alone(lake, "live") as check:
+        check()
+    assert held == [("live", lake.name)]
+
+
+def test_a_lease_is_renewed_four_times_in_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    renewed = threading.Event()
+
+    class Ended(threading.Event):
+        """It comes at once; the third wait says that the context has ended."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            if len(waits) == 3:
+                renewed.set()
+            return len(waits) == 3
+
+    taken: list[int] = []
+    monkeypatch.setattr(Lease, "take", lambda _: taken.append(1))
+    monkeypatch.setattr(Lease, "give_back", lambda _: None)
+    monkeypatch.setattr("earshot.pipeline.watch.alone.threading", SimpleNamespace(Event=Ended, Thread=threading.Thread))
+    with Lease(ArrowLake(tmp_path), "live").held():
+        assert renewed.wait(60.0)
+    assert (waits, len(taken)) == ([15.0, 15.0, 15.0], 3)

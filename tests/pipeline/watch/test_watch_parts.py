@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from earshot import Event
 from earshot.pipeline.oracle.workloads import event_row
 from earshot.pipeline.watch.running_metrics import MINUTES, MetricSums, RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions
+from earshot.pipeline.watch.spool_source import SpoolSource
 from earshot.pipeline.watch.standing_subscriptions import StandingFile, StandingMatcher, read_standing
 
 
@@ -139,3 +141,24 @@ def test_sessions_that_can_no_longer_matter_are_forgotten() -> None:
     assert left(10.1, 20.0) == ["here-1"]
     assert left(10.0, 20.1) == ["gone-1"]
     assert left(10.1, 20.1, ("gone-1",)) == ["gone-1"]
+
+
+def test_the_watermark_is_the_delay_behind_the_newest_record_and_waits_for_sessions_that_are_not_read() -> None:
+    sessions = WatchedSessions()
+    assert sessions.watermark(5.0) == -math.inf
+    for life, last in (("a-1", 100.0), ("b-1", 90.0)):
+        read(sessions, life, 0.0, "join", '{"protocol": "steam"}')
+        sessions.seen(life, life[0], 0.0, last)
+    assert sessions.watermark(5.0) == 95.0
+    sessions.waiting = ("b-1", "unknown")
+    assert (sessions.watermark(5.0), sessions.watermark(20.0)) == (90.0, 80.0)
+    sessions.waiting = ("a-1",)
+    assert sessions.watermark(5.0) == 95.0
+
+
+def test_the_source_of_spools_reads_its_options() -> None:
+    plain = SpoolSource({"path": "/spools"})
+    assert (plain._folders(), plain._tasks()) == (["/spools"], 2)
+    told = SpoolSource({"path": "/spools", "folders": '["/a", "/b"]', "tasks": "7"})
+    assert (told._folders(), told._tasks()) == (["/a", "/b"], 7)
+    assert SpoolSource({})._folders() == []
