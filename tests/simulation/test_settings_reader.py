@@ -14,6 +14,7 @@ from earshot.filters import Filter
 from earshot.geometry import Area, Circle, Position
 from earshot.settings import KindTable, NotNegative, SettingsTable, unit_of
 from earshot.simulation.draws import Span
+from earshot.simulation.media.links import LinkScript, Rotation
 from earshot.simulation.settings_reader import (
     AreaSetting,
     FilterSetting,
@@ -245,3 +246,10 @@ def test_sets_are_written_in_order_and_what_no_table_can_have_is_refused() -> No
     assert as_table(frozenset({"b", "a"})) == ["a", "b"]
     with pytest.raises(TypeError, match="object cannot be written as a table"):
         as_table(object())
+
+
+def test_short_forms_are_written_out_in_lists_of_tables_too() -> None:
+    turn = {"links": [["a", "b"]], "interval_s": 5, "together": 1.0}
+    (found,) = read(LinkScript, {"rotations": [turn]}, Where("t")).rotations
+    assert found == Rotation((("a", "b"),), 5.0, together=1)
+    assert type(found.together) is int

@@ -80,7 +80,7 @@ def _docs_in_source(cls: type[Any]) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name)):
                 field = name
             case ast.Expr(value=ast.Constant(value=str(text))) if field:
-                found[field] = f"{found[field]} {text}".replace("  ", " ") if field in found else text
+                found[field] = f"{found[field]} {text}" if field in found else text
             case _:
                 field = ""
     return {name: " ".join(text.split()) for name, text in found.items()}

@@ -21,11 +21,22 @@ from earshot.protocols.machine import (
     FixedLocation,
     JoinGroup,
     LeaveGroup,
+    Send,
     StartTimer,
 )
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.packets import RECOVERING, Advert, ProximityBeacon, Raised, SteamSettings
+from earshot.protocols.steam.packets import (
+    MAX_REQUESTED,
+    RECOVERING,
+    Advert,
+    ProximityBeacon,
+    Raised,
+    Recovered,
+    RecoveryRequest,
+    SteamSettings,
+)
+from earshot.records import DropReason
 from earshot.wire import decode, encode
 
 STEADY = replace(RECOVERING, beacon_jitter=0.0)
@@ -568,3 +579,38 @@ def test_a_node_with_nothing_to_do_sets_no_timer() -> None:
     machine.announce(Announcement(SIREN, AROUND), 0.0)
     machine.unannounce("Siren", 0.5)
     assert machine.wake("round", 1.0) == []
+
+
+# Recovery and questions at their bounds.
+
+
+def test_a_request_may_name_exactly_the_most_events() -> None:
+    machine = node("p")
+    machine.announce(Announcement(SIREN, AROUND), 0.0)
+    for count, reason in (
+        (MAX_REQUESTED, DropReason.NO_LONGER_HELD),
+        (MAX_REQUESTED + 1, DropReason.REQUEST_TOO_LARGE),
+    ):
+        request = RecoveryRequest("p", "Siren", 0.0, tuple(range(1, count + 1)), 0.0, ("c",))
+        assert machine.hear(request, "c", 1.0) == [Drop(reason)]
+
+
+def test_a_recovered_event_goes_back_along_its_route_up_to_the_hop_limit() -> None:
+    machine = node("r")
+    recovered = Recovered(siren(), 0.0, 1, 1, ("c", "b"), hops=STEADY.hop_limit - 1)
+    passed = msgspec.structs.replace(recovered, route=("c",), hops=STEADY.hop_limit)
+    assert machine.hear(recovered, "p", 1.0) == [Send("b", passed)]
+    too_far = msgspec.structs.replace(recovered, hops=STEADY.hop_limit)
+    assert machine.hear(too_far, "p", 1.0) == [Drop(DropReason.HOP_LIMIT, "p:1")]
+
+
+def test_a_consumer_asks_for_proximities_only_where_questions_are_allowed_and_none_is_listed() -> None:
+    def asks(machine: Steam) -> bool:
+        effects = machine.subscribe(WANTS_SIREN, 1.0)
+        return any(isinstance(effect, StartTimer) and effect.name == "ask" for effect in effects)
+
+    asking = replace(STEADY, questions=2)
+    assert [asks(node()), asks(node(settings=asking))] == [False, True]
+    knows = node(settings=asking)
+    knows.hear(ProximityBeacon((advert(),)), "p", 0.5)
+    assert not asks(knows)

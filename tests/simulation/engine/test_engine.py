@@ -210,6 +210,26 @@ def test_subscriptions_last_from_subscribe_to_unsubscribe() -> None:
     assert bench.calls("a", "unsubscribe") == [("s", 3.0)]
 
 
+@pytest.mark.parametrize(("ahead_s", "arrives"), [(0.0, True), (3.0, False), (-3.0, True), (0.5, True)])
+def test_an_event_has_expired_by_the_clock_of_the_node_that_receives_it(ahead_s: float, arrives: bool) -> None:
+    """It is delivered 1.5 s after its own time, and lasts for two seconds."""
+    event = Event(type="Ping", id="e", source="x", time=0.5, lifespan_s=2.0)
+    bench = Bench(standing((0, 0)), actions=[Action(0.0, 0, Subscription("s", "a", Filter.of_type("Ping")))])
+    bench.engine.clock_offsets_s = (ahead_s,)
+    bench.do(2.0 + ahead_s, "a", lambda probe: probe.deliver(event, "s"))
+    bench.run()
+    assert (len(bench.engine.deliveries), bench.engine.counts.drops["expired"]) == ((1, 0) if arrives else (0, 1))
+
+
+def test_a_node_that_has_left_before_the_start_never_comes_and_never_goes() -> None:
+    there = [
+        Trajectory.through("a", [(0.0, 0.0, 0.0)], ((-5.0, 0.0),)),
+        Trajectory.through("b", [(0.0, 0.0, 0.0)], ((-5.0, 1.0),)),
+    ]
+    bench = Bench(Trajectories(there)).run()
+    assert [row for row in bench.rows("kind", "node") if row[0] in ("join", "leave")] == [("join", "b"), ("leave", "b")]
+
+
 def test_deliveries_drops_and_notes_are_kept_and_logged() -> None:
     event = Event(type="Ping")
 

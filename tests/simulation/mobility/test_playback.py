@@ -50,6 +50,13 @@ def test_a_longer_gap_may_be_bridged(tmp_path: Path) -> None:
     assert trace.position(1, 55.0) == pytest.approx((300.0, 25.0))
 
 
+@pytest.mark.parametrize(("max_gap_s", "expected"), [(90.0, ((0.0, 110.0),)), (89.9, ((0.0, 10.0), (100.0, 110.0)))])
+def test_a_gap_of_exactly_the_most_is_bridged(
+    max_gap_s: float, expected: tuple[tuple[float, float], ...], tmp_path: Path
+) -> None:
+    assert play(Playback(csv(tmp_path), max_gap_s=max_gap_s)).presence[1] == expected
+
+
 def test_the_run_may_start_later_in_the_trace_and_end_before_it(tmp_path: Path) -> None:
     trace = play(Playback(csv(tmp_path), start_s=105.0, shift_m=(1000.0, 0.0)), until_s=50.0)
     assert trace.presence == ((), ((-5.0, 5.0),), ())

@@ -15,10 +15,14 @@ from typing import Any
 import pytest
 
 from earshot.errors import ScenarioError
-from earshot.events import Event
+from earshot.events import Event, EventType
+from earshot.records.trajectories import ALWAYS, Trajectory
+from earshot.simulation import SettingsTable
+from earshot.simulation.engine.coupling import Coupling
+from earshot.simulation.event_queue import Queue
 from earshot.simulation.extent import Extent, box_of
 from earshot.simulation.mobility import sumo_child, sumo_process
-from earshot.simulation.mobility.drivers import FAR_S, JamWarning, Traffic
+from earshot.simulation.mobility.drivers import FAR_S, JamWarning, OutsideDrivers, Traffic
 from earshot.simulation.mobility.sumo import Sumo, content_of, step_times
 from earshot.simulation.mobility.sumo_process import SumoProcess, SumoStep, VehicleState
 
@@ -364,6 +368,78 @@ def test_who_heeds_a_warning_avoids_the_edge(heed: float, avoided: bool) -> None
     drivers.delivered(vehicle, jam("e2"), 10.0)
     expected = ("vehicle.setAdaptedTraveltime", "a", "e2", FAR_S, 110.0, 410.0)
     assert sumo.calls[:1] == ([expected] if avoided else [])
+
+
+# In step with a run.
+
+
+class Shouting(SettingsTable, frozen=True):
+    """Drivers of which each publishes once, and who note what they are told."""
+
+    def types(self) -> tuple[EventType, ...]:
+        return (EventType("Here"),)
+
+    def open(self, _random: Random) -> Any:
+        return ShoutingDrivers()
+
+
+class ShoutingDrivers:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, float]] = []
+
+    def delivered(self, vehicle: Any, event: Event, now: float) -> None:
+        self.told.append((vehicle.name, event.type, now))
+
+    def step(self, traffic: Traffic, now: float) -> list[tuple[str, Event]]:
+        return [(name, Event("Here")) for name in traffic.vehicles] if now == 0.5 else []
+
+
+class Steps:
+    """A run that only notes what the coupling does."""
+
+    def __init__(self) -> None:
+        self.queue, self.schedule = Queue(), self
+        self.done: list[tuple[Any, ...]] = []
+
+    def carry_out(self, node: int, what: Any) -> None:
+        self.done.append((self.queue.now, node, type(what).__name__))
+
+    def appear(self, node: int) -> None:
+        self.done.append((self.queue.now, node, "appears"))
+
+    def vanish(self, node: int) -> None:
+        self.done.append((self.queue.now, node, "vanishes"))
+
+
+def coupling_of(fake: Callable[..., None], config: Path, steps: list[Any]) -> tuple[Coupling, Steps, SumoProcess]:
+    fake(steps)
+    drivers, process = OutsideDrivers(f"{__file__}:Shouting", Shouting()), SumoProcess(config, 1)
+    planned = [Trajectory.standing(name, 0.0, 0.0) for name in ("tower", "car.10", "car.2")]
+    found = Coupling(Sumo(config, drivers=drivers), drivers, process, planned, [1, 2], 1, 1.0)
+    run = Steps()
+    found.attach(run)
+    return found, run, process
+
+
+def test_a_vehicle_appears_announces_once_publishes_and_vanishes(fake: Callable[..., None], config: Path) -> None:
+    steps = [
+        ({"car.10": (0.0, 0.0)}, ["car.10"], []),
+        ({"car.10": (1.0, 0.0), "car.2": (5.0, 5.0), "stranger": (9.0, 9.0)}, ["car.2"], []),
+        ({"car.2": (6.0, 5.0)}, [], []),
+        ({"car.2": (7.0, 5.0), "car.10": (3.0, 0.0)}, [], []),
+    ]
+    found, run, process = coupling_of(fake, config, steps)
+    with process:
+        run.queue.run(0.25)
+        found.delivered(1, Event("Here"))
+        found.delivered(0, Event("Here"))  # a tower has no driver
+        run.queue.run(1.0)
+    assert run.done == [
+        (0.0, 1, "appears"), (0.0, 1, "Announcement"),
+        (0.5, 1, "vanishes"), (0.5, 2, "appears"), (0.5, 2, "Announcement"), (0.5, 1, "Event"), (0.5, 2, "Event"),
+    ]  # fmt: skip
+    assert found._drivers.told == [("car.10", "Here", 0.5)]
+    assert found.trajectories.presence == (ALWAYS, ((0.0, 0.5), (1.5, math.inf)), ((0.5, math.inf),))
 
 
 # The extent.
