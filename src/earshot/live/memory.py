@@ -7,9 +7,10 @@ count sixteen times: that is an estimate of all of them at a fraction of the wor
 
 from __future__ import annotations
 
-import sys
 import weakref
+from collections.abc import Collection
 from random import Random
+from sys import getsizeof
 from typing import Any
 
 from earshot.documents import Element
@@ -25,25 +26,28 @@ EVENT_BYTES = 900
 "About how many bytes an event takes beside its content and its texts, with its entry in a table of live events."
 ENTRY_BYTES = 150
 "About how many bytes one value or element takes beside its texts."
+_NESTED = frozenset({dict, list, Element})
 
 
 def weight(event: Event) -> int:
     """About how many bytes the event takes in memory."""
-    total = EVENT_BYTES + sum(map(sys.getsizeof, (event.id, event.type, event.source)))
+    total = EVENT_BYTES + getsizeof(event.id) + getsizeof(event.type) + getsizeof(event.source)
     waiting: list[Any] = [event.content]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Element):
-            total += 2 * ENTRY_BYTES + sys.getsizeof(part.name) + sys.getsizeof(part.attributes)
-            total += sum(sys.getsizeof(name) + sys.getsizeof(text) for name, text in part.attributes.items())
-            waiting += part.children
-        elif isinstance(part, dict):
-            total += ENTRY_BYTES * len(part) + sum(map(sys.getsizeof, part))
-            waiting += part.values()
+        inner: Collection[Any]
+        if isinstance(part, dict):
+            total += ENTRY_BYTES * len(part) + sum(map(getsizeof, part))
+            inner = part.values()
+        elif isinstance(part, list):
+            inner = part
         else:
-            total += sys.getsizeof(part)
-            if isinstance(part, list):
-                waiting += part
+            total += 2 * ENTRY_BYTES + getsizeof(part.name) + getsizeof(part.attributes)
+            total += sum(map(getsizeof, part.attributes)) + sum(map(getsizeof, part.attributes.values()))
+            inner = part.children
+        total += sum(map(getsizeof, inner))
+        if not _NESTED.isdisjoint(map(type, inner)):
+            waiting += [one for one in inner if type(one) in _NESTED]
     return total
 
 
@@ -60,12 +64,12 @@ class EventBytes:
 
     def admits(self, packet: Packet, size_bytes: int) -> bool:
         """Count the packet's events until they are gone; False if there is no room for them."""
+        if self._uncounted and size_bytes < SMALL_BYTES and self.held_bytes < self.limit_bytes:
+            self._uncounted -= 1
+            return True
         full, times = self.held_bytes >= self.limit_bytes, 1
         if size_bytes < SMALL_BYTES:
-            if self._uncounted and not full:
-                self._uncounted -= 1
-                return True
-            self._uncounted = self._random.randrange(2 * SAMPLE - 1)
+            self._uncounted = int(self._random.random() * (2 * SAMPLE - 1))
             times = SAMPLE
         # What a packet carries besides its event is held as long as the event.
         weights = [(event, max(weight(event), size_bytes) * times) for event in events_in(packet)]
