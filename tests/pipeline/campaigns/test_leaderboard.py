@@ -18,6 +18,7 @@ from earshot.pipeline.campaigns.board_text import (
     board_json,
     board_words,
     number,
+    percent,
     point_words,
     points_table,
     ranking_heading,
@@ -378,3 +379,11 @@ def test_where_windows_are_repeats_costs_are_compared_by_their_ratio() -> None:
     ]
     assert [(row.rank, row.ties.get("airtime_mean")) for row in of_windows.rows] == [(1, None), (2, None)]
     assert of_windows.point.repeats == "window"
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"), [(0.0, "0.0 %"), (0.00123, "0.12 %"), (0.00999, "1 %"), (0.01, "1.0 %"), (0.987, "98.7 %")]
+)
+def test_a_small_share_has_two_digits(mean: float, expected: str) -> None:
+    assert percent(Figure(mean, math.nan, math.nan, 1)) == expected
+    assert percent(None) == "-"

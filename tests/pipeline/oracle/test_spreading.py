@@ -118,3 +118,13 @@ def test_a_silent_node_passes_on_only_its_own_events() -> None:
         ["at once", "at once", "no", "no", "no", "no"],
         ["at once", "at once", "at once", "by carrying", "no", "no"],
     ]
+
+
+def test_a_contact_that_ends_leaves_the_one_that_began_after_it() -> None:
+    contacts = [(0, 1, 5.0, 20.0), (0, 2, 0.0, 10.0), (3, 0, 6.0, 20.0)]
+    at_once, no = REACHES[spreading.AT_ONCE], REACHES[spreading.NO]
+    events = [(0, 8.0, 9.0), (0, 15.0, 18.0)]
+    assert reaches(contacts, events) == [
+        [at_once, at_once, at_once, at_once, no, no],
+        [at_once, at_once, no, at_once, no, no],
+    ]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from earshot.events import Event
+from earshot.pipeline.reports.lake_replays import _times
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.records import Kind
 from earshot.records.details import JoinDetail, write_detail
@@ -148,3 +149,13 @@ def test_the_first_receipt_counts_whichever_batch_it_is_in() -> None:
     )
     assert len(shown(world, [both])) == 3
     assert records_of([batch()], world).time.dtype == np.float64
+
+
+def test_a_run_starts_where_its_positions_do_and_counts_after_its_warm_up() -> None:
+    positions = pa.table({"time": [100.0, 130.0]})
+    plain = {"duration_s": None, "warm_up_s": None}
+    assert _times(plain, positions, simulated=True) == (0.0, 0.0, 0.0)
+    assert _times(plain, positions, simulated=False) == (100.0, 130.0, 100.0)
+    long = {"duration_s": 60.0, "warm_up_s": 5.0}
+    assert _times(long, positions, simulated=False) == (100.0, 160.0, 105.0)
+    assert _times(long, positions.slice(0, 0), simulated=False) == (0.0, 60.0, 5.0)

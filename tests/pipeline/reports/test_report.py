@@ -190,7 +190,11 @@ def test_capacity_is_told_with_the_answer_and_drawn_over_the_load() -> None:
     assert isinstance(delivery, PageFigure)
     assert delivery.drawing.count('<path class="mark"') == 5
     assert delivery.table is not None
-    assert len(delivery.table.rows) == 5
+    assert (delivery.table.title, delivery.table.header[:2]) == ("capacity", ["protocol", "multiple"])
+    assert [row[:3] for row in delivery.table.rows] == [
+        *(["steam", 2.0**step, 2.0**step] for step in range(4)),
+        ["codd", 1.0, 1.0],
+    ]
     assert facts_json(facts)["capacity"]["protocols"][0]["capacity"] == 4.0
 
 

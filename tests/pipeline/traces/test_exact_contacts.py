@@ -181,3 +181,14 @@ def test_contacts_of_one_pair_are_joined_in_whatever_order_they_were_found() -> 
     joined = _merged(parts)
     rows = list(zip(*(column.tolist() for column in joined), strict=True))
     assert rows == [(0, 1, 0.0, 3.0), (0, 1, 4.0, 5.0), (2, 1, 0.0, 9.0)]
+
+
+def test_a_row_with_no_leg_on_either_side_is_a_leg_of_no_length_even_the_first() -> None:
+    node, time = np.array([0, 1, 1, 2]), np.array([5.0, 0.0, 10.0, 7.0])
+    legs = legs_of(node, time, np.array([1.0, 0.0, 20.0, 4.0]), np.zeros(4), 60.0)
+    assert (legs.node.tolist(), legs.start.tolist(), legs.end.tolist()) == (
+        [0, 1, 2],
+        [5.0, 0.0, 7.0],
+        [5.0, 10.0, 7.0],
+    )
+    assert (legs.x_m.tolist(), legs.x_m_s.tolist()) == ([1.0, 0.0, 4.0], [0.0, 2.0, 0.0])
