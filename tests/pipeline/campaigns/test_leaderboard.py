@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from earshot.pipeline.campaigns.board_text import (
 )
 from earshot.pipeline.campaigns.campaigns import digest_of
 from earshot.pipeline.campaigns.intervals import Figure
-from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, board_of
+from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, _beats, board_of
 
 NETWORK = "802.11b-2M 160 m"
 
@@ -387,3 +388,16 @@ def test_where_windows_are_repeats_costs_are_compared_by_their_ratio() -> None:
 def test_a_small_share_has_two_digits(mean: float, expected: str) -> None:
     assert percent(Figure(mean, math.nan, math.nan, 1)) == expected
     assert percent(None) == "-"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "cost", "expected"), [(0.95, 2.0, True), (0.95, 1.0, True), (0.95, 2.1, False), (0.9, 1.0, False)]
+)
+def test_a_row_beats_the_winner_with_more_than_its_interval_for_no_more_cost(
+    delivery: float, cost: float, expected: bool
+) -> None:
+    def row(delivery: float, cost: float) -> Any:
+        return SimpleNamespace(figures={"d": Figure(delivery, 0.7, 0.9, 5), "c": Figure(cost, math.nan, math.nan, 1)})
+
+    assert _beats(row(delivery, cost), row(0.8, 2.0), "d", "c") is expected
+    assert _beats(row(0.95, 9.0), row(0.8, 2.0), "d", None) is True

@@ -82,6 +82,18 @@ def test_a_plot_is_drawn_alike_each_time(tmp_path: Path, ending: str) -> None:
     assert len(first) > 5000
 
 
+def test_a_plot_has_its_title_axes_and_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    said: list[tuple[str, Any]] = []
+    for name in ("set_xlabel", "set_ylabel", "set_title", "legend"):
+        monkeypatch.setattr(axes, name, lambda _, *texts, _name=name, **__: said.append((_name, *texts)))
+    plot = read_plot(Tables(ROWS), "medium.range_m", "delivery_ratio", "protocol")  # type: ignore[arg-type]
+    draw_plot(plot, tmp_path / "one.svg", "column", "Delivery")
+    assert said == [
+        ("set_xlabel", "range (metres)"), ("set_ylabel", "delivery ratio"), ("set_title", "Delivery"), ("legend",),
+    ]  # fmt: skip
+
+
 def test_what_cannot_be_drawn_says_why(tmp_path: Path) -> None:
     lake: Any = Tables([*ROWS, run_row("gossip", 100, 0, probability=0.6)])
     with pytest.raises(UnknownName, match=r"did you mean 'medium.range_m'"):
