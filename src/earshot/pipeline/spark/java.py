@@ -143,6 +143,27 @@ def java_home(java: Java, cache: Path) -> Path:
     return home
 
 
+def home_without_mllib(spark_home: Path, cache: Path) -> Path:
+    """A SPARK_HOME of links to this one's files, without MLlib: every session loads some of it if it is there, which
+    takes half a second, and only a user's own code would ask for it. The home itself where no links can be made."""
+    jars = spark_home / "jars"
+    home = cache / f"spark-home-{_digest(f'{jars} {jars.stat().st_mtime_ns}')}"
+    if home.is_dir():
+        return home
+    draft = Path(tempfile.mkdtemp(dir=cache, prefix=".spark-home-"))
+    try:
+        for name in ("bin", "python"):
+            (draft / name).symlink_to(spark_home / name)
+        (draft / "jars").mkdir()
+        for jar in jars.iterdir():
+            if not jar.name.startswith("spark-mllib"):
+                (draft / "jars" / jar.name).symlink_to(jar)
+        os.replace(draft, home)
+    except OSError:  # another process was first, or the file system has no links
+        shutil.rmtree(draft, ignore_errors=True)
+    return home if home.is_dir() else spark_home
+
+
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write the whole file or nothing, even if another process writes it at the same time."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")

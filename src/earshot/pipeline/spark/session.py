@@ -30,7 +30,15 @@ from typing import TYPE_CHECKING, Any
 
 from earshot.errors import SparkUnavailable, UsageError
 from earshot.pipeline.spark.failures import cause_line, named_errors
-from earshot.pipeline.spark.java import ClassArchive, cache_folder, find_java, java_home, write_atomically
+from earshot.pipeline.spark.java import (
+    ClassArchive,
+    cache_folder,
+    find_java,
+    home_without_mllib,
+    java_home,
+    write_atomically,
+)
+from earshot.pipeline.spark.rehearsal import rehearse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -248,6 +256,8 @@ def _jvm_environment(
     cache = cache_folder()
     java = find_java()
     own_home = Path(pyspark.__file__).parent
+    if small:
+        own_home = home_without_mllib(own_home, cache)
     flags = JVM_FLAGS if local else "-Xlog:disable"
     log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
     by_size = SMALL_FLAGS if small else MUCH_FLAGS
@@ -315,6 +325,12 @@ class _JvmEnd:
 
         assert self.process is not None
         try:
+            if self.archive and not _interrupted.is_set():
+                if self.notice:
+                    self.notice("keeping Spark's classes for quicker starts (once, some ten seconds)")
+                with suppress(Exception):
+                    if session := running_session():
+                        rehearse(session)
             with suppress(Exception):
                 if context := SparkContext._active_spark_context:
                     context.stop()
@@ -322,8 +338,6 @@ class _JvmEnd:
                 SparkContext._gateway.shutdown()  # type: ignore[union-attr]
             if self.archive and _interrupted.is_set():
                 self.process.kill()
-            elif self.archive and self.notice:
-                self.notice("keeping Spark's classes for quicker starts (once, some ten seconds)")
             with suppress(OSError):
                 self.process.stdin.close()  # type: ignore[union-attr]
             ended = self.process.wait(timeout=120)

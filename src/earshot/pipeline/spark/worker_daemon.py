@@ -16,7 +16,7 @@ def without_archives(paths: Iterable[str]) -> list[str]:
     names the archives first, and Python would compile what it takes from them anew in every process."""
     known = list(paths)
     installed = {Path(path) / "pyspark" / "python" / "lib" for path in known}
-    return [path for path in known if Path(path).suffix != ".zip" or Path(path).parent not in installed]
+    return [path for path in known if Path(path).suffix != ".zip" or Path(path).resolve().parent not in installed]
 
 
 def load_packages() -> None:
