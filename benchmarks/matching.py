@@ -138,7 +138,10 @@ def conjunctions(quick: bool) -> None:
     with patch("earshot.filters.index.bits.compiled_loops", return_value=None):
         slower = indexed(made)
     documents = [peers.document_of(content) for content in contents[:50]]
-    others: dict[str, peers.Match] = {"big-integer bitmaps (fixed)": peers.integer_bitmaps(made, workload)}
+    others: dict[str, peers.Match] = {
+        "big-integer bitmaps (fixed)": peers.integer_bitmaps(made, workload),
+        "numpy bitmaps (fixed)": peers.numpy_bitmaps(made, workload),
+    }
     for name, make in {
         "roaring bitmaps (fixed)": peers.roaring_bitmaps,
         "counting, compiled by numba (fixed)": peers.compiled_counting,

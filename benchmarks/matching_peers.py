@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,31 @@ def _integer(slots: set[int], size: int) -> int:
     for slot in slots:
         bits[slot >> 3] |= 1 << (slot & 7)
     return int.from_bytes(bits, "little")
+
+
+def numpy_bitmaps(subscriptions: dict[str, Conjunction], workload: Workload) -> Match:
+    """The same with numpy, in the fewest calls: what an index without numba would reach if it did nothing else.
+
+    It knows the names and their order, and every value that an event may have.
+    """
+    keys, asking = np.array(list(subscriptions), object), slots_asking(subscriptions)
+    everyone, size = set(range(len(keys))), len(keys) // 8 + 1
+    met_by = slots_meeting(subscriptions, workload)
+    rows = [
+        {
+            value: _integer((everyone - asking[name]) | set(slots), len(keys)).to_bytes(size, "little")
+            for value, slots in met_by[name].items()
+        }
+        for name in NAMES
+    ]
+    row, boolean, both = np.dtype((np.uint8, (size,))), np.dtype(np.bool_), np.bitwise_and.reduce
+
+    def match(content: Content) -> set[str]:
+        left = both(np.frombuffer(b"".join(map(getitem, rows, content.values())), row))
+        slots = np.unpackbits(left, None, None, "little").view(boolean).nonzero()[0]
+        return set(keys.take(slots).tolist())
+
+    return match
 
 
 def roaring_bitmaps(subscriptions: dict[str, Conjunction], workload: Workload) -> Match:

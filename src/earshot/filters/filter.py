@@ -23,7 +23,7 @@ class Statistics(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class Filter:
     """A predicate over events: a condition, and the event type it is confined to (None: any).
 
@@ -33,6 +33,8 @@ class Filter:
     condition: Condition
     type: str | None = None
     _predicate: matching.Predicate | None = field(default=None, init=False, repr=False, compare=False)
+    _plans: Any = field(default=None, init=False, repr=False, compare=False)
+    "What an index looks up of the filter, made when it is first added to one."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "condition", normal(self.condition))

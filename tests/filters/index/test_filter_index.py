@@ -2,10 +2,11 @@ import gc
 import json
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from xpath_cases import documents, queries
 from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
 from earshot.filters.index import automaton, bits, columns, groups, tables
 from earshot.filters.index.guarded_paths import GuardedNode
+from earshot.filters.index.plans import plans_of
 from earshot.filters.index.states import PathJoint
 from earshot.filters.language import matching
 from sizes import LONG, sized
@@ -51,6 +53,13 @@ def limited(sizes: dict[tuple[object, str], int]) -> Iterator[None]:
 def looped(filters: dict[object, Filter], event: Event, viewer: Viewer | None = None) -> set[object]:
     """The independent truth: ask every filter."""
     return {key for key, filter in filters.items() if filter.matches(event, viewer)}
+
+
+def index_of(filters: Mapping[Any, Filter]) -> FilterIndex:
+    index = FilterIndex()
+    for key, filter in filters.items():
+        index.add(key, filter)
+    return index
 
 
 keys = st.integers(0, 11)
@@ -213,10 +222,8 @@ TERMS = [
 def test_every_kind_of_value_is_compared_as_the_filter_itself_compares_it(monkeypatch, few: int, bounds: int) -> None:
     monkeypatch.setattr(groups, "FEW", few)
     monkeypatch.setattr(columns, "MOST_BOUNDS", bounds)
-    index = FilterIndex()
     filters = {(term, copy): Filter.where(term) for term in TERMS for copy in range(3)}
-    for key, filter in filters.items():
-        index.add(key, filter)
+    index = index_of(filters)
     for value in VALUES:
         event = Event(type="T", content={"x": value})
         assert index.match(event) == looped(filters, event), value
@@ -244,15 +251,18 @@ def cd(category: str, price: int) -> Event:
 
 
 def test_paths_tests_on_values_types_and_places_are_found_together() -> None:
-    index = FilterIndex()
-    index.add("path", Filter.xpath("/CD/price"))
-    index.add("predicate", Filter.xpath("/CD[category='jazz' and price<20]"))
-    index.add("where", Filter.where('category = "jazz" and price < 20'))
-    index.add("type", Filter.of_type("CD"))
-    index.add("other type", Filter.where("price < 20", type="Siren"))
-    index.add("near", Filter.where('category = "jazz" and within 200 m'))
-    index.add("anything", Filter.where("true"))
-    index.add("nothing", Filter.where("false"))
+    index = index_of(
+        {
+            "path": Filter.xpath("/CD/price"),
+            "predicate": Filter.xpath("/CD[category='jazz' and price<20]"),
+            "where": Filter.where('category = "jazz" and price < 20'),
+            "type": Filter.of_type("CD"),
+            "other type": Filter.where("price < 20", type="Siren"),
+            "near": Filter.where('category = "jazz" and within 200 m'),
+            "anything": Filter.where("true"),
+            "nothing": Filter.where("false"),
+        }
+    )
     event = Event(type="CD", content={"category": "jazz", "price": 12}, position=Position(0.0, 0.0))
     near, far = Viewer(Position(100.0, 0.0)), Viewer(Position(300.0, 0.0))
     everywhere = {"path", "predicate", "where", "type", "anything"}
@@ -288,6 +298,14 @@ def test_an_addition_that_fails_leaves_the_index_as_it_was(key, filter) -> None:
     assert (len(index), index.match(cd("jazz", 12))) == (1, {"a"})
 
 
+def test_a_filter_is_planned_once_for_all_indexes_and_equals_one_that_is_not() -> None:
+    filter, other = Filter.where("price > 15"), Filter.where("price > 15")
+    indexes = [index_of({"a": filter}), index_of({"b": filter})]
+    assert plans_of(filter) is plans_of(filter)
+    assert [index.match(cd("jazz", 18)) for index in indexes] == [{"a"}, {"b"}]
+    assert (filter, hash(filter), repr(filter)) == (other, hash(other), repr(other))
+
+
 def test_what_match_returns_belongs_to_the_caller() -> None:
     index = FilterIndex()
     index.add("a", Filter.xpath("/CD"))
@@ -295,36 +313,36 @@ def test_what_match_returns_belongs_to_the_caller() -> None:
     assert index.match(cd("jazz", 12)) == {"a"}
 
 
+def nested(names: Sequence[str], attributes: str = "", inside: str = "") -> str:
+    """A document of elements with these names, each inside the one before."""
+    opened, closed = (f"<{name}{attributes}>" for name in names), (f"</{name}>" for name in reversed(names))
+    return "".join((*opened, inside, *closed))
+
+
 def test_documents_of_ever_new_names_do_not_fill_the_memory() -> None:
     index = FilterIndex()
     index.add("a", Filter.xpath("//a//b"))
     index.add("b", Filter.xpath("//*/b[@id]"))
     for number in range(200):
-        names = [f"n{number}-{level}" for level in range(100)]
-        opened, closed = "".join(f"<{name}>" for name in names), "".join(f"</{name}>" for name in reversed(names))
-        assert index.match(Event.from_xml(f"{opened}<a><b id='1'/></a>{closed}")) == {"a", "b"}
+        text = nested([f"n{number}-{level}" for level in range(100)], inside="<a><b id='1'/></a>")
+        assert index.match(Event.from_xml(text)) == {"a", "b"}
     assert index._paths._held < 50_000
 
 
 def test_one_element_in_two_places_has_two_positions() -> None:
     twice = Element("b", {"id": "1"})
-    index, filters = FilterIndex(), {path: Filter.xpath(path) for path in ("/a/b[2]", "/a/b[3]", "/a/*[1][@id]")}
-    for path, filter in filters.items():
-        index.add(path, filter)
+    filters = {path: Filter.xpath(path) for path in ("/a/b[2]", "/a/b[3]", "/a/*[1][@id]")}
     event = Event(type="a", content=Element("a", {}, ("x", twice, twice)))
-    assert index.match(event) == looped(filters, event) == {"/a/b[2]", "/a/*[1][@id]"}
+    assert index_of(filters).match(event) == looped(filters, event) == {"/a/b[2]", "/a/*[1][@id]"}
 
 
 def test_documents_of_ever_new_shapes_do_not_fill_the_memory() -> None:
-    index, filters = FilterIndex(), {name: Filter.xpath(f"//{name}//b[@id]") for name in "abcdef"}
-    for name, filter in filters.items():
-        index.add(name, filter)
+    filters = {name: Filter.xpath(f"//{name}//b[@id]") for name in "abcdef"}
+    index = index_of(filters)
     chance = random.Random(5)
     with limited({(automaton, "MOST_HELD"): 20_000}):
         for _ in range(150):
-            names = chance.choices("abcdef", k=12)
-            opened, closed = "".join(f"<{name} id='1'>" for name in names), "".join(f"</{n}>" for n in reversed(names))
-            event = Event.from_xml(opened + closed)
+            event = Event.from_xml(nested(chance.choices("abcdef", k=12), attributes=" id='1'"))
             assert index.match(event) == looped(filters, event)
             assert len(remembered_joints(index)) < 300
 
@@ -364,9 +382,7 @@ def test_guards_of_one_element_are_found_by_texts_numbers_names_and_positions() 
         *("/a/b[@x='1'][@y='2']", "/a/b[@x='1'][@y='3']", "/a/b[@x=1][text()='t']", "/a/b[2][@x='1']", "//b[@x]/c"),
         *("//b[@x][@y]//d", "//b[@x]/*[@z]/d", "//*[@x]/@y", "//b[@x]/text()", "//b[@x]//c[@z='5']/d/text()"),
     ]
-    index, filters = FilterIndex(), {path: Filter.xpath(path) for path in paths}
-    for path, filter in filters.items():
-        index.add(path, filter)
+    index = index_of({path: Filter.xpath(path) for path in paths})
     for text in (
         "<a><b x='1' y='2'>t</b></a>",
         "<a><b x='1.0'/><b x='1'><c z='5'><d>.</d></c></b></a>",
@@ -387,9 +403,8 @@ def test_guards_of_one_element_are_found_by_texts_numbers_names_and_positions() 
     ids=["a term that a table cannot answer", "two kinds of tests on one of two names"],
 )
 def test_tables_of_comparisons_answer_as_a_loop_over_them_does(wheres: list[str]) -> None:
-    index, filters = FilterIndex(), {where: Filter.where(where) for where in wheres}
-    for where, filter in filters.items():
-        index.add(where, filter)
+    filters = {where: Filter.where(where) for where in wheres}
+    index = index_of(filters)
     for number in range(20):
         for content in ({"x": number, "y": 5}, {"y": 5, "x": number}, {"kind": "k", "speed": number}, {"x": number}):
             event = Event(type="e", content=content)
@@ -398,9 +413,8 @@ def test_tables_of_comparisons_answer_as_a_loop_over_them_does(wheres: list[str]
 
 def test_attributes_and_texts_of_equal_words_are_kept_apart() -> None:
     paths = ["//b[@k='v']", "//b[@v='w']", "//b[text()='v']", "//b[text()='w']", "//b[text()='k']"]
-    index, filters = FilterIndex(), {path: Filter.xpath(path) for path in paths}
-    for path, filter in filters.items():
-        index.add(path, filter)
+    filters = {path: Filter.xpath(path) for path in paths}
+    index = index_of(filters)
     for text in (
         "<a><b k='v'>w</b></a>",
         "<a><b>k<c/>v<c/>w</b></a>",

@@ -8,8 +8,8 @@ only large tables ask for it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,12 +40,12 @@ Slots = NDArray[np.intp]
 
 
 class Loops(NamedTuple):
-    """The loops over a matrix."""
+    """The loops over the rows of one matrix."""
 
-    intersection: Callable[[Words, Rows], Slots]
+    intersection: Callable[[Rows], Slots]
     "The slots that are set in all of the rows."
-    set_in: Callable[[Bytes, Rows, int, int, int], None]
-    "Set the slot in the rows from the first up to the last, and clear it in the others."
+    set_in: Callable[[Rows, int, int, int], None]
+    "Set a slot in the rows from the first up to the last, and clear it in the others."
 
 
 class Bits:
@@ -55,21 +55,23 @@ class Bits:
     """
 
     def __init__(self) -> None:
+        self._loops_over: Callable[[Bits], Loops] = plain_loops
         self._hold(np.full((32, 1), _ONES, _WORD))
         self._used = 0
         self._free: list[int] = []
-        self._loops = PLAIN_LOOPS
 
     def _hold(self, words: Words) -> None:
         self.words = words
         self.bytes = words.view(_BYTE)
         "The same rows in bytes."
-        self._flat = self.bytes.reshape(-1).data
+        self._flat, self._row_bytes = self.bytes.reshape(-1).data, self.bytes.shape[1]
         "The same bytes, one row after the other: a single byte is changed here in a third of the time."
+        self.intersection, self.set_in = self._loops_over(self)
 
     def compile(self) -> None:
         """Use compiled loops from now on, where there is a compiler."""
-        self._loops = compiled_loops() or PLAIN_LOOPS
+        self._loops_over = compiled_loops() or plain_loops
+        self._hold(self.words)
 
     @property
     def slots(self) -> int:
@@ -99,19 +101,15 @@ class Bits:
         words = int(self.words.shape[1])
         self._resize(words=words + words // 16 + 1)
 
-    def set(self, row: int, slot: int) -> None:
-        self._flat[row * self.bytes.shape[1] + (slot >> 3)] |= 1 << (slot & 7)
+    def set(self, slot: int, rows: Iterable[int]) -> None:
+        place, bit = slot >> 3, 1 << (slot & 7)
+        for row in rows:
+            self._flat[row * self._row_bytes + place] |= bit
 
-    def clear(self, row: int, slot: int) -> None:
-        self._flat[row * self.bytes.shape[1] + (slot >> 3)] &= ~(1 << (slot & 7))
-
-    def set_in(self, rows: Rows, slot: int, first: int = 0, last: int | None = None) -> None:
-        """Set the slot in the rows from the first up to the last, and clear it in the others."""
-        self._loops.set_in(self.bytes, rows, slot, first, len(rows) if last is None else last)
-
-    def intersection(self, rows: Rows) -> Slots:
-        """The slots that are set in all of the rows."""
-        return self._loops.intersection(self.words, rows)
+    def clear(self, slot: int, rows: Iterable[int]) -> None:
+        place, others = slot >> 3, ~(1 << (slot & 7))
+        for row in rows:
+            self._flat[row * self._row_bytes + place] &= others
 
     def _resize(self, rows: int = 0, words: int = 0) -> None:
         old = self.words
@@ -132,8 +130,8 @@ def slots_of(row: NDArray[np.uint8]) -> Slots:
     return slots
 
 
-def _intersection(words: Words, rows: Rows) -> Slots:
-    return slots_of(and_all(words.take(rows, 0)).view(_BYTE))
+def _intersection(of_rows: Bytes, rows: Rows) -> Slots:
+    return slots_of(and_all(of_rows.take(rows, 0)))
 
 
 def _set_in(of_rows: Bytes, rows: Rows, slot: int, first: int, last: int) -> None:
@@ -143,7 +141,8 @@ def _set_in(of_rows: Bytes, rows: Rows, slot: int, first: int, last: int) -> Non
     of_slot[rows] = found
 
 
-PLAIN_LOOPS = Loops(_intersection, _set_in)
+def plain_loops(bits: Bits) -> Loops:
+    return Loops(partial(_intersection, bits.bytes), partial(_set_in, bits.bytes))
 
 
 def compiled(loop: Callable[..., Any], *example: Any) -> Callable[..., Any] | None:
@@ -160,12 +159,14 @@ def compiled(loop: Callable[..., Any], *example: Any) -> Callable[..., Any] | No
 
 
 @cache
-def compiled_loops() -> Loops | None:
+def compiled_loops() -> Callable[[Bits], Loops] | None:
     """The same loops, compiled; None without a compiler."""
     words = Bits().words
     intersection = compiled(_intersection_loop, words, np.frombuffer(bytes(8), np.intp))
     set_in = compiled(_set_in_loop, words.view(_BYTE), np.zeros(1, np.intp), 0, 0, 0)
-    return None if intersection is None or set_in is None else Loops(intersection, set_in)
+    if intersection is None or set_in is None:
+        return None
+    return lambda bits: Loops(partial(intersection, bits.words), partial(set_in, bits.bytes))
 
 
 def _set_in_loop(of_rows: Any, rows: Any, slot: int, first: int, last: int) -> None:

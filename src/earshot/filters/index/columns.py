@@ -68,9 +68,9 @@ class ValueColumn(ABC, dict[Any, int]):
     def add(self, slot: int, test: Any) -> bool:
         """Enter the slot's test; True where the rows are exact, False where it was rounded."""
 
+    @abstractmethod
     def remove(self, slot: int, test: Any) -> None:
         """Remove the slot's test."""
-        self._bits.set_in(self.rows, slot)
 
     def has_rows_for(self, test: Any) -> bool:
         """Whether the test needs no new row."""
@@ -117,12 +117,12 @@ class SameColumn(ValueColumn):
             self._wanted[wanted] = self._bits.new_row(like=self._nothing)
             self._forget()
         self._uses[wanted] += 1
-        self._bits.set_in(self.rows, slot, last=0)
-        self._bits.set(self._wanted[wanted], slot)
+        self._bits.set_in(self.rows, slot, 0, 0)
+        self._bits.set(slot, [self._wanted[wanted]])
         return True
 
     def remove(self, slot: int, test: Same) -> None:
-        super().remove(slot, test)
+        self._bits.set_in(self.rows, slot, 0, len(self.rows))
         wanted = test.wanted
         self._uses[wanted] -= 1
         if not self._uses[wanted]:
@@ -178,7 +178,7 @@ class RangeColumn(ValueColumn):
         return not rounded
 
     def remove(self, slot: int, test: Between) -> None:
-        super().remove(slot, test)
+        self._bits.set_in(self.rows, slot, 0, len(self.rows))
         rounded = self._rounded.pop(slot, 0)
         for i, bound in enumerate(_bounds(test)):
             if not rounded & 1 << i:

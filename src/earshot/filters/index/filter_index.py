@@ -38,7 +38,7 @@ class FilterIndex:
     """Filters by key. `match` gives the keys of exactly those filters that match the event."""
 
     def __init__(self) -> None:
-        self._parts: dict[Hashable, tuple[IndexedPlan | PathMoves, ...]] = {}
+        self._parts: dict[Hashable, list[IndexedPlan | PathMoves]] = {}
         "The parts of each filter: paths that answer for it, and plans in groups."
         self._by_type: dict[str | None, PlanGroup] = {}
         self._patterns: set[str] = set()
@@ -58,7 +58,7 @@ class FilterIndex:
 
     def add(self, key: Hashable, filter: Filter) -> None:
         """Add a filter; it replaces one with the same key."""
-        parts = tuple(_part(key, filter, plan) for plan in plans_of(filter))
+        parts = [_part(key, filter, plan) for plan in plans_of(filter)]
         if key in self._parts:
             self.remove(key)
         self._parts[key] = parts

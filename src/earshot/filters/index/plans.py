@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from weakref import ref
 
 import msgspec
 
@@ -80,34 +79,17 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 _UNKNOWN = Plan(exact=False)
-
-
-class _Planned(ref[Filter]):
-    """A filter's plans, kept as long as the filter exists."""
-
-    __slots__ = ("key", "plans")
-    key: int
-    plans: tuple[Plan, ...]
-
-
-_planned: dict[int, _Planned] = {}
-"By the filter's identity: hashing a filter costs a third of planning it."
+_EQ = Comparison.EQ
+"Found here in a fifth of the time: every term of every new filter asks for it."
 
 
 def plans_of(filter: Filter) -> tuple[Plan, ...]:
     """The filter's alternatives, each once; none where it never holds. Made once for all indexes."""
-    known = _planned.get(id(filter))
-    if known is None:
-        known = _Planned(filter, _forget)
-        known.key = id(filter)
-        known.plans = tuple(_plans.of(filter.condition))
-        _planned[known.key] = known
-    return known.plans
-
-
-def _forget(planned: ref[Filter]) -> None:
-    assert isinstance(planned, _Planned)
-    del _planned[planned.key]
+    plans: tuple[Plan, ...] | None = filter._plans
+    if plans is None:
+        plans = tuple(_plans.of(filter.condition))
+        object.__setattr__(filter, "_plans", plans)
+    return plans
 
 
 class _Plans(Alternatives[Plan]):
@@ -153,14 +135,14 @@ def _is_gathered(source: Source) -> bool:
 
 def _test(source: Source, op: Comparison, literal: Literal) -> SimpleTest | None:
     if isinstance(literal, bool):
-        return SameBoolean(source, literal) if op is Comparison.EQ else None
+        return SameBoolean(source, literal) if op is _EQ else None
     if isinstance(literal, str):
         is_text = isinstance(source, InDocument) or moment(literal) is None
-        return SameText(source, literal) if op is Comparison.EQ and is_text else None
+        return SameText(source, literal) if op is _EQ and is_text else None
     numbers = interval(op, literal)
     if numbers is None or not math.isfinite(literal):
         return None
-    return SameNumber(source, literal) if op is Comparison.EQ else Between(source, *numbers)
+    return SameNumber(source, literal) if op is _EQ else Between(source, *numbers)
 
 
 def _move_of(step: PathStep) -> PathMove:

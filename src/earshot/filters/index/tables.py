@@ -103,16 +103,14 @@ class AttributeTable(Generic[Owner]):
                 self._without[source] = self._bits.new_row()
                 self._drop_shapes()
             self._needed[source] += 1
-            self._bits.clear(self._without[source], slot)
+        self._bits.clear(slot, [self._without[source] for source in plan.needs])
         rounded = [test for test in plan.tests if not self._column_for(test).add(slot, test)]
-        self._bits.set(self._alive, slot)
         if not plan.exact or len(rounded) > MOST_ROUNDED:
             self._unsure.add(slot)
         elif rounded:
             self._rounded.add(slot, [test for test in rounded if isinstance(test, Between)])
-        for shape in self._shapes.values():
-            if shape.sources.issuperset(plan.needs):
-                self._bits.set(shape.row, slot)
+        met = [shape.row for shape in self._shapes.values() if shape.sources.issuperset(plan.needs)]
+        self._bits.set(slot, [self._alive, *met])
         return slot
 
     def remove(self, slot: int) -> None:
@@ -121,17 +119,15 @@ class AttributeTable(Generic[Owner]):
         self._keys[slot] = self._taken[slot] = None
         self._unsure.discard(slot)
         self._rounded.remove(slot)
-        self._bits.clear(self._alive, slot)
-        for shape in self._shapes.values():
-            self._bits.clear(shape.row, slot)
+        self._bits.clear(slot, [self._alive, *(shape.row for shape in self._shapes.values())])
         for test in plan.tests:
             column = self._columns[type(test), test.source]
             column.remove(slot, test)
             column.users -= 1
             if not column.users:
                 self._drop_column(test)
+        self._bits.set(slot, [self._without[source] for source in plan.needs])
         for source in plan.needs:
-            self._bits.set(self._without[source], slot)
             self._needed[source] -= 1
             if not self._needed[source]:
                 del self._needed[source]
@@ -154,7 +150,7 @@ class AttributeTable(Generic[Owner]):
         slots = self._bits.intersection(_frombuffer(rows, _ROW))
         if self._rounded.count or self._unsure:
             return self._collect_slots(slots, content.get, keys)
-        keys.update(self._keys.take(slots).tolist())
+        keys.update(self._keys[slots].tolist())
         return []
 
     def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:

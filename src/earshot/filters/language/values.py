@@ -118,18 +118,16 @@ def string_test(op: Comparison, literal: Literal) -> Callable[[str], bool]:
     return lambda text: compare(number(text), literal)
 
 
+_INTERVALS: dict[Comparison, Callable[[float], tuple[float, float]]] = {
+    Comparison.EQ: lambda limit: (limit, limit),
+    Comparison.LT: lambda limit: (-inf, nextafter(limit, -inf)),
+    Comparison.LE: lambda limit: (-inf, limit),
+    Comparison.GT: lambda limit: (nextafter(limit, inf), inf),
+    Comparison.GE: lambda limit: (limit, inf),
+}
+
+
 def interval(op: Comparison, limit: float) -> tuple[float, float] | None:
     """The numbers that are `op limit`, as a smallest and a greatest one; None for `!=`."""
-    match op:
-        case Comparison.EQ:
-            return limit, limit
-        case Comparison.LT:
-            return -inf, nextafter(limit, -inf)
-        case Comparison.LE:
-            return -inf, limit
-        case Comparison.GT:
-            return nextafter(limit, inf), inf
-        case Comparison.GE:
-            return limit, inf
-        case _:
-            return None
+    numbers = _INTERVALS.get(op)
+    return None if numbers is None else numbers(limit)
