@@ -47,6 +47,13 @@ def test_the_slots_of_all_rows_are_those_of_all_sets(loops_over, wanted: list[se
 
 
 @both_loops
+@pytest.mark.parametrize("count", range(1, 11))
+def test_every_row_counts(loops_over, count: int) -> None:
+    bits, rows = bits_of([set(range(SLOTS)) - {number} for number in range(count)])
+    assert loops_over(bits).intersection(np.array(rows)).tolist() == list(range(count, SLOTS))
+
+
+@both_loops
 @given(
     wanted=st.lists(st.sets(st.integers(0, SLOTS - 1)), min_size=1),
     slot=st.integers(0, SLOTS - 1),

@@ -180,7 +180,13 @@ def _set_in_loop(of_rows: Any, rows: Any, slot: int, first: int, last: int) -> N
 
 def _intersection_loop(words: Any, rows: Any) -> Any:
     met = words[rows[0]].copy()
-    for row in rows[1:]:
+    done = 1
+    while done + 4 <= len(rows):  # Four rows at once: the words in between are read and written a quarter as often.
+        a, b, c, d = words[rows[done]], words[rows[done + 1]], words[rows[done + 2]], words[rows[done + 3]]
+        for place in range(len(met)):
+            met[place] &= a[place] & b[place] & c[place] & d[place]
+        done += 4
+    for row in rows[done:]:
         of_row = words[row]
         for place in range(len(met)):
             met[place] &= of_row[place]
