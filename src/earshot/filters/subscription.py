@@ -37,14 +37,15 @@ def agrees_in_place(event: Event, region: Area | None, viewer: Viewer | None) ->
     The subscriber is inside the event's area, and the event happened inside the subscriber's
     region of interest. An index that has matched the filter asks only this.
     """
-    return _inside_area(event, viewer) and _inside_region(event, region)
+    return _inside_area(event, viewer) and inside_region(event, region)
 
 
 def _inside_area(event: Event, viewer: Viewer | None) -> bool:
     return event.area is None or (viewer is not None and event.area.contains(viewer.position))
 
 
-def _inside_region(event: Event, region: Area | None) -> bool:
+def inside_region(event: Event, region: Area | None) -> bool:
+    """The part of `accepts` that needs no viewer: a join that does not know yet where nodes are asks it first."""
     return region is None or (event.position is not None and region.contains(event.position))
 
 
@@ -56,7 +57,7 @@ def explain_acceptance(event: Event, subscription: Subscription, viewer: Viewer 
         distance_m = viewer.position.distance_to(event.area.at)
         return False, f"the node was outside the event's area {event.area.shape}, {distance_m:.0f} m from its naval"
     region = subscription.region
-    if region is not None and not _inside_region(event, region):
+    if region is not None and not inside_region(event, region):
         return False, f"the event happened outside the region of interest, {region.shape} at {region.at}"
     return subscription.filter.matches(event, viewer), subscription.filter.explain(event, viewer)
 

@@ -16,6 +16,8 @@ from earshot.geometry import Position
 from earshot.settings import Finite, NotNegative, Positive, SettingsTable, Share
 from earshot.simulation.settings_reader import AreaSetting
 
+Point = tuple[float, float]
+
 
 class Crash(SettingsTable, frozen=True):
     """A node loses its memory at `time_s`, without warning; it restarts `down_s` later (None: never)."""
@@ -59,6 +61,30 @@ class Partition(SettingsTable, frozen=True):
             raise SettingsError(f"a partition must end after it starts, got {self.start_s} to {self.end_s}")
         if (self.area is None) == (self.line is None):
             raise SettingsError("a partition needs an area or a line, one of the two")
+
+    def separates(self, here: Point, there: Point) -> bool:
+        """Whether the border lies between the two places."""
+        if self.area is not None:
+            return self.area.contains(Position(*here)) != self.area.contains(Position(*there))
+        assert self.line is not None
+        start, end = self.line
+        return crosses(here, there, (start.x_m, start.y_m), (end.x_m, end.y_m))
+
+
+def crosses(a: Point, b: Point, c: Point, d: Point) -> bool:
+    """Whether the straight line from a to b crosses the line from c to d (touching it counts)."""
+    of_a, of_b, of_c, of_d = _side(c, d, a), _side(c, d, b), _side(a, b, c), _side(a, b, d)
+    if of_a == of_b == of_c == of_d == 0:
+        return all(
+            max(min(a[axis], b[axis]), min(c[axis], d[axis])) <= min(max(a[axis], b[axis]), max(c[axis], d[axis]))
+            for axis in (0, 1)
+        )
+    return of_a * of_b <= 0 and of_c * of_d <= 0
+
+
+def _side(start: Point, end: Point, point: Point) -> float:
+    """Positive left of the line, negative right of it, 0 on it."""
+    return (end[0] - start[0]) * (point[1] - start[1]) - (end[1] - start[1]) * (point[0] - start[0])
 
 
 class FaultSettings(SettingsTable, frozen=True):

@@ -13,8 +13,7 @@ from earshot.geometry import Area, Circle, Ellipse, Polygon, Position, Rectangle
 from earshot.pipeline.traces.contact_columns import ContactColumns, contact_columns
 from earshot.pipeline.traces.partition_cuts import _roots, uncut
 from earshot.records.trajectories import Legs
-from earshot.simulation.faults import Partition
-from earshot.simulation.media.links import crosses
+from earshot.simulation.faults import Partition, crosses
 
 LINE = (Position(-20.0, -5.0), Position(25.0, 10.0))
 AREAS = (

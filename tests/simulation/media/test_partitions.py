@@ -8,8 +8,8 @@ from small_networks import standing
 
 from earshot.errors import SettingsError
 from earshot.geometry import Area, Circle, Position
-from earshot.simulation.faults import Partition
-from earshot.simulation.media.links import Partitioned, crosses
+from earshot.simulation.faults import Partition, crosses
+from earshot.simulation.media.links import Partitioned
 from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.mobility import Trajectories, Trajectory
 

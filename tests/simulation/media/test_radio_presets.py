@@ -2,7 +2,7 @@
 
 import pytest
 
-from earshot.simulation.media.links import crosses
+from earshot.simulation.faults import crosses
 from earshot.simulation.media.radios import RADIOS, radio_of
 
 US = 1e-6

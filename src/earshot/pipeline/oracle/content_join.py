@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from earshot.filters import Oracle
+from earshot.filters.subscription import inside_region
 from earshot.pipeline.oracle.workloads import area_of, events_of
 from earshot.records.sessions import SubscriptionSpan
 
@@ -84,8 +85,7 @@ def _matched(events: pa.Table, subscriptions: pa.Table) -> pa.Table:
     rows, spans = oracle.candidates(published, [event.time for event in published])
     inside = np.array(
         [
-            (region := oracle.spans[span].region) is None
-            or ((position := published[row].position) is not None and region.contains(position))
+            inside_region(published[row], oracle.spans[span].region)
             for row, span in zip(rows.tolist(), spans.tolist(), strict=True)
         ],
         dtype=bool,

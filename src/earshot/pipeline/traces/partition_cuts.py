@@ -14,10 +14,7 @@ import numpy as np
 from earshot.geometry import Area, Circle, Ellipse, Position
 from earshot.pipeline.traces.contact_columns import ContactColumns, contact_columns, joined, rows_of
 from earshot.records.trajectories import Legs
-from earshot.simulation.faults import Partition
-from earshot.simulation.media.links import crosses
-
-Point = tuple[float, float]
+from earshot.simulation.faults import Partition, Point
 
 
 def uncut(partition: Partition, pieces: Legs, met: ContactColumns) -> ContactColumns:
@@ -47,7 +44,7 @@ def _open_parts(
     times = [start, *sorted(root for root in roots if start < root < end), end]
     found: list[tuple[float, float]] = []
     for low, high in pairwise(times):
-        if not _separates(partition, here.at((low + high) / 2), there.at((low + high) / 2)):
+        if not partition.separates(here.at((low + high) / 2), there.at((low + high) / 2)):
             if found and found[-1][1] == low:
                 found[-1] = (found[-1][0], high)
             else:
@@ -65,14 +62,6 @@ class _Motion:
 
     def at(self, time: float) -> Point:
         return self.x + self.vx * (time - self.since), self.y + self.vy * (time - self.since)
-
-
-def _separates(partition: Partition, here: Point, there: Point) -> bool:
-    if partition.area is not None:
-        return partition.area.contains(Position(*here)) != partition.area.contains(Position(*there))
-    assert partition.line is not None
-    first, second = partition.line
-    return crosses(here, there, (first.x_m, first.y_m), (second.x_m, second.y_m))
 
 
 def _line_roots(line: tuple[Position, Position], here: _Motion, there: _Motion) -> list[float]:

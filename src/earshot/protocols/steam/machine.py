@@ -166,15 +166,9 @@ class Steam(Machine):
         self.recent_events.add(event.id)
         self.broadcast_event(Raised(event, announced.group, announced.epoch, sequence, multi_hop))
         if self.settings.deliver_own:
-            self.deliver_own(event, now)
+            # Section 4.1: consumers on the producer's own device, if they are inside the proximity.
+            self.subscriptions.deliver_local(self, event, 0, now)
         return self.effects()
-
-    def deliver_own(self, event: Event, now: float) -> None:
-        """Section 4.1: consumers on the producer's own device, if they are inside the proximity."""
-        viewer = self.viewer_at(event, now)
-        if event.area is None or event.area.contains(viewer.position):
-            for subscription in self.subscriptions.accepting(event, viewer):
-                self.deliver(event, subscription, 0)
 
     def broadcast_event(self, raised: Raised) -> None:
         """To the group; to all nodes in range if nodes that are not members are to pass it on."""

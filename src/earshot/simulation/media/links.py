@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from earshot.errors import SettingsError
-from earshot.geometry import Position
 from earshot.records.trajectories import Trajectories
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive, SettingsTable
 from earshot.simulation.faults import Partition
@@ -209,9 +208,6 @@ def _some(index: Mapping[str, int]) -> str:
 # Partitions.
 
 
-Point = tuple[float, float]
-
-
 class Partitioned:
     """The neighbours of another source, without the links that a partition cuts."""
 
@@ -221,10 +217,10 @@ class Partitioned:
         self._partitions = partitions
 
     def of(self, i: int, t: float) -> list[int]:
-        near = self._under.of(i, t)
+        near, position = self._under.of(i, t), self._trajectories.position
         for partition in self._partitions:
             if partition.start_s <= t < partition.end_s:
-                near = [j for j in near if not self._cut(partition, i, j, t)]
+                near = [j for j in near if not partition.separates(position(i, t), position(j, t))]
         return near
 
     def version(self, t: float) -> Hashable:
@@ -232,27 +228,3 @@ class Partitioned:
         # While a partition lasts, nodes that move may cross it at any time.
         crossing_at = t if any(present) and not self._trajectories.static else None
         return self._under.version(t), present, crossing_at
-
-    def _cut(self, partition: Partition, i: int, j: int, t: float) -> bool:
-        here, there = self._trajectories.position(i, t), self._trajectories.position(j, t)
-        if partition.area is not None:
-            return partition.area.contains(Position(*here)) != partition.area.contains(Position(*there))
-        assert partition.line is not None
-        start, end = partition.line
-        return crosses(here, there, (start.x_m, start.y_m), (end.x_m, end.y_m))
-
-
-def crosses(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether the straight line from a to b crosses the line from c to d (touching it counts)."""
-    of_a, of_b, of_c, of_d = _side(c, d, a), _side(c, d, b), _side(a, b, c), _side(a, b, d)
-    if of_a == of_b == of_c == of_d == 0:
-        return all(
-            max(min(a[axis], b[axis]), min(c[axis], d[axis])) <= min(max(a[axis], b[axis]), max(c[axis], d[axis]))
-            for axis in (0, 1)
-        )
-    return of_a * of_b <= 0 and of_c * of_d <= 0
-
-
-def _side(start: Point, end: Point, point: Point) -> float:
-    """Positive left of the line, negative right of it, 0 on it."""
-    return (end[0] - start[0]) * (point[1] - start[1]) - (end[1] - start[1]) * (point[0] - start[0])
