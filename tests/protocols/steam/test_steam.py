@@ -16,6 +16,7 @@ from earshot.filters import Subscription
 from earshot.protocols.machine import (
     Announcement,
     Broadcast,
+    CancelTimer,
     Deliver,
     Drop,
     FixedLocation,
@@ -571,6 +572,14 @@ def test_a_node_that_stops_leaves_its_groups_and_starts_again_where_it_was() -> 
     stopped = machine.stop(0.5)
     assert [type(effect).__name__ for effect in stopped] == ["LeaveGroup", "CancelTimer"]
     assert machine.start(9.0) == [StartTimer("round", 10.0)]
+
+
+def test_a_node_that_stops_forgets_what_it_gathered_and_cancels_its_timers() -> None:
+    machine = node()
+    machine.subscribe(WANTS_SIREN, 0.0)
+    machine.hear(ProximityBeacon((advert(multi_hop=True),)), "r", 0.1)
+    assert machine.stop(0.2) == [CancelTimer("onward"), LeaveGroup(GROUP), CancelTimer("round")]
+    assert (machine.gathered, machine.stop(0.3), machine.wake("onward", 0.3)) == ({}, [], [])
 
 
 def test_a_node_with_nothing_to_do_sets_no_timer() -> None:

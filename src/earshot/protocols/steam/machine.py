@@ -303,11 +303,11 @@ class Steam(Machine):
         return self.effects()
 
     def stop(self, now: float) -> Effects:
-        for entry in list(self.relevant.by_key.values()):
-            self.forget(entry)
         if self.gathered:
             self.gathered.clear()
             self.cancel_timer("onward")
+        for entry in list(self.relevant.by_key.values()):
+            self.forget(entry)
         if self.rounds_run:
             self.rounds_run = False
             self.cancel_timer("round")
