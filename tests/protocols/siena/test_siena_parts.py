@@ -11,10 +11,12 @@ from earshot.filters import Filter, Subscription
 from earshot.protocols.machine import (
     Announcement,
     Broadcast,
+    CancelTimer,
     Deliver,
     Drop,
     Effects,
     FixedLocation,
+    Note,
     Send,
     StartTimer,
 )
@@ -388,3 +390,190 @@ def test_a_broker_forgets_a_neighbour_below_that_has_forgotten_it() -> None:
     found = broker("c")
     assert sent(found.hear(siena.NoNeighbour(), "c", 3.0), "c") == []
     assert (list(found.links), found.above) == (["b"], "b")
+
+
+# Whole exchanges.
+
+DOCUMENT = Announcement(EventType("Document"))
+NEWS = str(Filter.of_type("News"))
+
+
+def document(number: int, source: str = "n") -> Event:
+    return Event("Document", {"price": 5}, f"e{number}", source, time=1.0)
+
+
+def test_a_node_that_gets_a_place_connects_and_sends_what_waited() -> None:
+    one = node(settings=SienaSettings(agents=("a",), memory=2))
+    one.announce(DOCUMENT, 1.0)
+    for number in (1, 2, 3):
+        assert one.publish(document(number), 1.0) == []
+    one.subscribe(Subscription("n/1", "n", Filter.parse(CHEAP)), 1.6)
+    assert one.hear(Place(False, "b"), "a", 2.0) == [
+        CancelTimer("enter"), CancelTimer("elect"), Note("place", "client below b"), Send("b", Connect(False)),
+        Send("b", Advertise(1, "n", ("Document",))), Send("b", Subscribe(2, (CHEAP,))),
+        Send("b", Notify(document(2), 1)), Send("b", Notify(document(3), 1)),
+    ]  # fmt: skip
+    assert one.publish(document(4), 3.0) == [Send("b", Notify(document(4), 1))]
+    news = Event("News", {}, "e5", "n", time=3.0)
+    assert one.publish(news, 3.0) == [Send("b", Advertise(3, "n", ("Document", "News"))), Send("b", Notify(news, 1))]
+
+
+def test_the_root_has_nobody_to_send_to() -> None:
+    one = node(settings=SienaSettings(agents=("n",)))
+    assert one.publish(document(1), 1.0) == [
+        StartTimer("enter", 6.0), CancelTimer("enter"), CancelTimer("elect"), Note("place", "broker below nobody"),
+    ]  # fmt: skip
+    assert (one.waiting, one.broker, one.above) == ([], True, "")
+    assert one.wake("enter", 6.0) == [], "it has a place"
+
+
+def test_a_broker_publishes_to_the_neighbours_that_want_it() -> None:
+    one = broker("c", "d")
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    one.hear(Subscribe(1, (DEAR,)), "d", 1.0)
+    one.announce(DOCUMENT, 1.0)
+    assert one.publish(document(1), 1.5) == [Send("c", Notify(document(1), 1))]
+
+
+def test_a_client_passes_nothing_on() -> None:
+    one = node()
+    one.subscribe(Subscription("n/1", "n", Filter.parse(CHEAP)), 0.5)
+    one.hear(Place(False, "b"), "a", 0.6)
+    assert one.hear(Notify(document(1, "s"), 3), "b", 2.0) == [Deliver(document(1, "s"), "n/1", 3)]
+    assert one.hear(Advertise(1, "p", ("Document",)), "b", 2.0) == []
+
+
+def test_what_only_brokers_below_want_is_unwanted_by_this_broker_and_its_clients() -> None:
+    one = broker("c")
+    one.hear(Connect(True), "d", 0.2)
+    one.hear(Subscribe(1, (CHEAP,)), "d", 1.0)
+    one.hear(Notify(document(1, "s"), 1), "b", 2.0)
+    one.hear(Subscribe(1, (CHEAP,)), "c", 3.0)
+    one.hear(Notify(document(2, "s"), 1), "b", 4.0)
+    one.subscribe(Subscription("n/1", "n", Filter.parse(CHEAP)), 0.5)
+    one.hear(Notify(document(3, "s"), 1), "b", 5.0)
+    assert (one.transfers, one.extraneous, one.unwanted) == (3, 2, 1)
+
+
+def test_the_texts_of_packets_that_wait_are_counted_until_their_turn() -> None:
+    one = broker("c", "d")
+    late, advert = Subscribe(3, (CHEAP, DEAR)), Advertise(2, "p", ("Document",))
+    both = 2 * 64 + len(CHEAP) + len(DEAR) + 64 + len("Document")
+    for packet in (late, late, advert, advert):
+        one.hear(packet, "c", 1.0)
+    assert one.early_bytes == both
+    one.hear(Subscribe(1, ()), "c", 1.0)
+    assert (one.early_bytes, one.links["c"].heard, one.links["c"].early) == (0, 3, {})
+    assert (list(one.links["c"].wants), one.links["c"].advertised) == ([CHEAP, DEAR], {"p": ("Document",)})
+    one.hear(late, "d", 1.0)
+    one.hear(Bye(), "d", 2.0)
+    assert one.early_bytes == 0
+    one.hear(late, "e", 2.0)
+    assert one.early_bytes == 2 * 64 + len(CHEAP) + len(DEAR)
+    one.hear(Connect(False), "e", 2.1)
+    assert (one.early, one.early_bytes) == ([], 2 * 64 + len(CHEAP) + len(DEAR)), "it waits at its link now"
+
+
+def test_so_many_bytes_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = broker("c")
+    monkeypatch.setattr(siena, "MOST_TEXT", 2 * (64 + len(CHEAP)))
+    for order in (3, 4, 5):
+        one.hear(Subscribe(order, (CHEAP,)), "c", 1.0)
+    assert sorted(one.links["c"].early) == [3, 4]
+    few = broker("c", settings=SienaSettings(agents=("a",), memory=2))
+    for order in (3, 4, 5):
+        few.hear(Subscribe(order, (CHEAP,)), "c", 1.0)
+    assert sorted(few.links["c"].early) == [3, 4]
+
+
+def test_a_client_is_told_what_its_broker_publishes_and_a_broker_what_all_do() -> None:
+    one = broker()
+    one.announce(DOCUMENT, 0.5)
+    one.hear(Advertise(1, "p", ("News",)), "b", 1.0)
+    assert one.hear(Connect(False), "c", 2.0) == [Send("c", Advertise(1, "n", ("Document",)))]
+    assert one.hear(Connect(True), "d", 2.0) == [
+        Send("d", Advertise(1, "n", ("Document",))), Send("d", Advertise(2, "p", ("News",))),
+    ]  # fmt: skip
+    one.hear(Advertise(1, "q", ("News",)), "d", 3.0)
+    again = one.hear(Connect(True), "d", 4.0)
+    assert sent(again, "d") == [Advertise(1, "n", ("Document",)), Advertise(2, "p", ("News",))], "not its own back"
+
+
+def test_a_broker_forwards_toward_publishers_of_the_type_and_not_back() -> None:
+    one = broker("c")
+    one.hear(Connect(True), "d", 0.2)
+    one.hear(Advertise(1, "p", ("News",)), "b", 0.3)
+    one.hear(Advertise(1, "q", ("Document",)), "d", 0.3)
+    assert one.hear(Subscribe(1, (CHEAP, NEWS, CHEAP, "][")), "c", 1.0) == [
+        Send("b", Subscribe(2, (NEWS,))), Send("d", Subscribe(2, (CHEAP,))),
+    ]  # fmt: skip
+    assert list(one.links["c"].wants) == [CHEAP, NEWS]
+    assert one.hear(Subscribe(2, (CHEAP,)), "d", 2.0) == [], "nobody else wants it of b, who publishes no documents"
+    assert one.hear(Subscribe(2, (CHEAP,)), "c", 2.0) == []
+    assert one.hear(Unsubscribe(3, (CHEAP, DEAR)), "c", 3.0) == [Send("d", Unsubscribe(3, (CHEAP,)))]
+    assert list(one.texts.holders.items()) == [(CHEAP, 1), (NEWS, 1)]
+
+
+def test_what_two_clients_want_is_withdrawn_with_the_second() -> None:
+    one = broker("c", "d")
+    one.hear(Advertise(1, "p", ("Document",)), "b", 0.3)
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    assert one.hear(Subscribe(1, (CHEAP,)), "d", 1.0) == []
+    assert one.hear(Unsubscribe(2, (CHEAP,)), "c", 2.0) == []
+    assert one.hear(Unsubscribe(2, (CHEAP,)), "d", 3.0) == [Send("b", Unsubscribe(2, (CHEAP,)))]
+
+
+def test_a_node_whose_place_is_full_again_goes_where_there_is_room() -> None:
+    control = Control(SienaSettings(clients=2), Random(1))
+    for name in "abcdef":
+        control.place(name, "")
+    assert control.place("b", "") == Place(False, "a"), "its own place is free"
+    assert control.place("b", "z") == Place(False, "a")
+    assert control.place("d", "d") == Place(True, "a"), "a broker does not name itself gone"
+    assert control.place("g", "") == Place(True, "a")
+    assert control.place("h", "") == Place(False, "g")
+
+
+# Who is the control, step by step.
+
+
+def test_a_node_asks_the_control_that_it_knows_unless_that_one_is_gone() -> None:
+    one = node("k", OPEN)
+    one.hear(Elected(), "m", 0.5)
+    assert one.announce(DOCUMENT, 1.0) == [StartTimer("enter", 6.0), Send("m", Enter(""))]
+    one.hear(Place(False, "m"), "m", 1.5)
+    lost = one.hear(Bye(), "m", 2.0)
+    assert [type(effect) for effect in lost] == [StartTimer, Broadcast, StartTimer]
+    assert lost[:2] == [StartTimer("enter", 7.0), Broadcast(Enter("m"))]
+    one.elected = "m"
+    again = one.wake("enter", 7.0)
+    assert (one.elected, again[:2]) == ("", [StartTimer("enter", 12.0), Broadcast(Enter(""))]), "m has not answered"
+
+
+def test_a_node_with_a_place_elects_nobody_and_answers_nobody() -> None:
+    one = node("k", OPEN)
+    one.hear(Place(False, "m"), "m", 0.5)
+    assert one.wake("elect", 1.0) == []
+    assert one.wake("elected", 1.0) == []
+    assert one.wake("other", 1.0) == []
+    assert (one.hear(Enter(""), "z", 1.0), one.askers) == ([], {})
+
+
+def test_a_new_control_answers_the_nodes_that_asked_as_many_as_it_remembers() -> None:
+    one = node("m", SienaSettings(clients=3, retry_s=5.0, memory=2))
+    one.announce(DOCUMENT, 1.0)
+    for name in ("x", "y", "z"):
+        one.hear(Enter(""), name, 1.0)
+    assert one.wake("elect", 2.0) == [
+        Broadcast(Elected()), StartTimer("elected", 7.0), StartTimer("enter", 7.0), CancelTimer("enter"),
+        CancelTimer("elect"), Note("place", "broker below nobody"), Send("x", Place(False, "m")),
+        Send("y", Place(False, "m")),
+    ]  # fmt: skip
+    assert one.hear(Enter(""), "z", 3.0) == [Send("z", Place(False, "m"))]
+    assert one.unreachable(Place(False, "m"), "z", 4.0) == [Drop(DropReason.NO_CONTROL)]
+
+
+def test_a_place_counts_from_any_sender_only_where_no_agent_is_named() -> None:
+    one = node("k", SienaSettings(agents=("a", "b")))
+    assert one.hear(Place(False, "m"), "x", 0.5) == []
+    assert one.hear(Place(False, "m"), "b", 0.5)[2:] == [Note("place", "client below m"), Send("m", Connect(False))]
