@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from codd_table import SMALL, CoddTable
+from codd_table import SMALL, TREE, A, B, C, CoddTable, document, member, sent
 
 from earshot.errors import SettingsError
 from earshot.events import Event, EventType
@@ -38,35 +38,9 @@ from earshot.protocols.codd.packets import (
 )
 from earshot.protocols.codd.recent_documents import bitmap
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, QuietChannel, Send, StartTimer
+from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, QuietChannel, StartTimer
 
-TREE = "source-0#0"
-A, B, C = ('Document: category = "a"', 'Document: category = "b"', 'Document: category = "c"')
 WIDE = replace(SMALL, fan_out=6)
-
-
-def sent(effects, kind=None):
-    """The packets sent, with their receivers."""
-    found = [(effect.peer, effect.packet) for effect in effects if isinstance(effect, Send)]
-    return [one for one in found if kind is None or isinstance(one[1], kind)]
-
-
-def document(category, number, link, complete=None):
-    event = Event("Document", {"category": category}, f"d{number}", "source-0", time=1.0)
-    return Document(event, 1, TREE, number, link, number if complete is None else complete)
-
-
-def member(settings=SMALL, wants="a"):
-    """A node below the source, on its own, which hears only the packets of the test."""
-    node = Codd("n", settings, FixedLocation(), Random(1))
-    for category in wants:
-        wanted = Filter.where(f'category = "{category}"', type="Document")
-        node.subscribe(Subscription(f"n/{category}", "n", wanted), 0.0)
-    node.hear(SeedSet((Source(TREE, ("Document",), ("source-0",)),)), "source-0", 0.1)
-    node.hear(AddResult(TREE, 1, spare=True), "source-0", 0.2)
-    node.hear(Answer(TREE, 2, accepted=True, ancestors=("source-0",), link=100), "source-0", 0.3)
-    node.hear(Registered(TREE, ("n",), -1), "source-0", 0.4)
-    return node
 
 
 def test_a_newcomer_asks_the_agent_then_its_seed_then_the_candidate():
