@@ -17,8 +17,8 @@ from earshot.pipeline.spark.java import (
     Java,
     cache_folder,
     find_java,
-    home_without_mllib,
     java_home,
+    small_spark_home,
 )
 
 
@@ -78,8 +78,10 @@ def test_our_java_home_drops_the_module_that_may_be_missing_and_nothing_else(tmp
     assert find_java({"JAVA_HOME": str(home)}).executable == real, "our own script is looked through"
 
 
-def test_a_home_without_mllib_has_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, cache = tmp_path / "pyspark", tmp_path / "cache"
+def test_a_small_home_has_neither_mllib_nor_archives_of_what_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, cache = tmp_path / "installed" / "pyspark", tmp_path / "cache"
     for name in ("jars/spark-core_2.13.jar", "jars/spark-mllib_2.13.jar", "jars/spark-mllib-local_2.13.jar"):
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text(name)
@@ -87,15 +89,23 @@ def test_a_home_without_mllib_has_all_else(tmp_path: Path, monkeypatch: pytest.M
         (own / name).mkdir()
         (own / name / "file").write_text(name)
     cache.mkdir()
-    home = home_without_mllib(own, cache)
-    found = {path.relative_to(home).as_posix(): path.read_text() for path in home.glob("*/*")}
-    assert found == {
-        "jars/spark-core_2.13.jar": "jars/spark-core_2.13.jar",
-        "bin/file": "bin",
-        "python/file": "python",
-    }
-    assert home_without_mllib(own, cache) == home
-    assert [path.name for path in cache.iterdir()] == [home.name]
+
+    def files_of(home: Path) -> dict[str, str]:
+        return {path.relative_to(home).as_posix(): path.read_text() for path in home.glob("*/*")}
+
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "installed"), *sys.path])
+    unknown = small_spark_home(own, cache)
+    needed = {"jars/spark-core_2.13.jar": "jars/spark-core_2.13.jar", "bin/file": "bin"}
+    assert files_of(unknown) == needed | {"python/file": "python"}, "only this process knows where Spark is"
+    assert small_spark_home(own, cache) == unknown
+    monkeypatch.setenv("PYTHONPATH", f"/elsewhere{os.pathsep}{tmp_path / 'installed'}")
+    installed = small_spark_home(own, cache)
+    assert files_of(installed) == needed
+    assert small_spark_home(own, cache) == installed
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path / "installed")])
+    assert small_spark_home(own, cache) == installed
+    assert {path.name for path in cache.iterdir()} == {unknown.name, installed.name}
 
     def no_links(*_: object) -> None:
         raise OSError("this file system has no links")
@@ -103,7 +113,7 @@ def test_a_home_without_mllib_has_all_else(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "symlink_to", no_links)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert home_without_mllib(own, empty) == own
+    assert small_spark_home(own, empty) == own
     assert list(empty.iterdir()) == []
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from earshot.cli.spark import spark_settings
 from earshot.errors import SparkFailure, SparkUnavailable, TraceError, UsageError
@@ -266,13 +268,40 @@ def test_a_rehearsal_asks_every_question_once(spark: SparkSession) -> None:
     assert rehearse(spark) == 2 + 2 + 1  # nodes that are joined, nodes that are grouped, and all
 
 
-def test_a_worker_of_a_local_session_imports_the_installed_spark(spark: SparkSession) -> None:
-    def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import py4j
-        import pyspark
+class Places(DataSource):
+    """Tells from which file each of Spark's Python processes took PySpark and Py4J."""
 
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, py4j.__file__]})
+    def __init__(self, options: dict[str, str]) -> None:
+        self.places = imported_from()
 
-    rows = spark.range(0, 1, 1, 1).mapInArrow(places, "place string").collect()
-    assert [row["place"] for row in rows if ".zip" in row["place"]] == []
+    @classmethod
+    def name(cls) -> str:
+        return "places"
+
+    def schema(self) -> str:
+        return "place string"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return PlacesReader([*self.places, *imported_from()])
+
+
+class PlacesReader(DataSourceReader):
+    def __init__(self, places: list[str]) -> None:
+        self.places = places
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
+        yield from ((place,) for place in [*self.places, *imported_from()])
+
+
+def imported_from() -> list[str]:
+    import py4j
+    import pyspark
+
+    return [pyspark.__file__, py4j.__file__]
+
+
+def test_every_python_process_of_a_small_session_imports_the_installed_spark(spark: SparkSession) -> None:
+    """The process that makes a data source, the one that plans its reading, and the worker that reads."""
+    spark.dataSource.register(Places)
+    rows = spark.read.format("places").load().collect()
+    assert [row["place"] for row in rows] == 3 * imported_from()

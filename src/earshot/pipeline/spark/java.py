@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import shutil
+import site
 import subprocess
 import tempfile
 import time
@@ -143,16 +144,21 @@ def java_home(java: Java, cache: Path) -> Path:
     return home
 
 
-def home_without_mllib(spark_home: Path, cache: Path) -> Path:
-    """A SPARK_HOME of links to this one's files, without MLlib: every session loads some of it if it is there, which
-    takes half a second, and only a user's own code would ask for it. The home itself where no links can be made."""
+def small_spark_home(spark_home: Path, cache: Path) -> Path:
+    """A SPARK_HOME of links to this one's files, for little data. The home itself where no links can be made.
+
+    Without MLlib: every session loads some of it if it is there, which takes half a second, and only a user's own code
+    would ask for it. Without the archives of PySpark, if every Python process finds it installed: Spark names the
+    archives first, and each process would compile anew what it takes from them, a second of work before it answers.
+    """
     jars = spark_home / "jars"
-    home = cache / f"spark-home-{_digest(f'{jars} {jars.stat().st_mtime_ns}')}"
+    names = ("bin",) if _found_by_every_process(spark_home.parent) else ("bin", "python")
+    home = cache / f"spark-home-{_digest(f'{jars} {jars.stat().st_mtime_ns} {names}')}"
     if home.is_dir():
         return home
     draft = Path(tempfile.mkdtemp(dir=cache, prefix=".spark-home-"))
     try:
-        for name in ("bin", "python"):
+        for name in names:
             (draft / name).symlink_to(spark_home / name)
         (draft / "jars").mkdir()
         for jar in jars.iterdir():
@@ -162,6 +168,12 @@ def home_without_mllib(spark_home: Path, cache: Path) -> Path:
     except OSError:  # another process was first, or the file system has no links
         shutil.rmtree(draft, ignore_errors=True)
     return home if home.is_dir() else spark_home
+
+
+def _found_by_every_process(folder: Path) -> bool:
+    """Whether a new process of this Python imports from the folder, whatever this process added to its own path."""
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return folder.resolve() in {Path(path).resolve() for path in (*site.getsitepackages(), *named)}
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:

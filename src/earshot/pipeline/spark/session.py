@@ -34,8 +34,8 @@ from earshot.pipeline.spark.java import (
     ClassArchive,
     cache_folder,
     find_java,
-    home_without_mllib,
     java_home,
+    small_spark_home,
     write_atomically,
 )
 from earshot.pipeline.spark.rehearsal import rehearse
@@ -257,7 +257,7 @@ def _jvm_environment(
     java = find_java()
     own_home = Path(pyspark.__file__).parent
     if small:
-        own_home = home_without_mllib(own_home, cache)
+        own_home = small_spark_home(own_home, cache)
     flags = JVM_FLAGS if local else "-Xlog:disable"
     log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
     by_size = SMALL_FLAGS if small else MUCH_FLAGS
