@@ -531,8 +531,8 @@ def test_a_neighbour_without_a_place_hears_us_and_hears_others_with_three_chance
     for machine in (a, blind):
         machine.hear(hello(None), "b", now=1.0)
         ((name, neighbour),) = machine.neighbours
-        assert machine.hear_us([neighbour], machine.place(1.0), 1.0) == [1.0]
-        assert machine.missed((0, 0), 1.0) == machine.missed(None, 1.0) == [(name, neighbour, 0.4)]
+        assert machine.hear_us([neighbour], 1.0) == [1.0]
+        assert machine.missed((0, 0), 1.0) == machine.missed(None, 1.0) == [(name, neighbour, 0.4, 0.4)]
 
 
 def test_nobody_missed_what_is_heard_more_often_than_the_chance_that_is_worth_it() -> None:

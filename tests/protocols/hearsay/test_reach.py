@@ -89,15 +89,34 @@ def test_the_chance_of_a_neighbour_is_that_at_its_distance_where_it_is_now() -> 
     assert reach.chances(-35.0, 114.0, [neighbour((3, 94), velocity=(0, -200))], 10.0, 0.7) == [1.0]
 
 
-def test_those_missed_it_whose_chance_to_hear_it_is_small() -> None:
+def test_those_are_beyond_a_sender_that_miss_it_and_hear_us() -> None:
     reach = Reach(100.0, 4.0)
     reach.observe(55.0, 0.0, 4.0)
     near, edge, blind = neighbour((3, 94)), neighbour((0, 94), velocity=(150, 250)), neighbour(None)
-    some = {"near": near, "edge": edge, "blind": blind, "far": neighbour((3, 504))}
-    assert [one[::2] for one in reach.missed(3.0, 94.0, some, 12.0, 0.5, 0.6)] == [("edge", 0.5), ("far", 1.0)]
-    assert reach.missed(3.0, 94.0, some, 12.0, 0.6, 0.6)[1] == ("blind", blind, 0.4)
-    for name, one, chance in reach.missed(3.0, 94.0, some, 12.0, 1.0, 0.6):
-        assert (one, [1.0 - chance]) == (some[name], reach.chances(3.0, 94.0, [one], 12.0, 0.6))
+    some = {"near": near, "edge": edge, "blind": blind, "far": neighbour((3, 504)), "west": neighbour((-150, 94))}
+    here = (-60.0, 94.0)
+    assert reach.beyond(3.0, 94.0, here, some, 12.0, 0.5) == [("west", some["west"], 1.0, 1.0)]
+    assert reach.beyond(3.0, 94.0, here, some, 12.0, 0.4) == [
+        ("blind", blind, 0.4, 0.4), ("west", some["west"], 1.0, 1.0),
+    ]  # fmt: skip
+    # The edge misses every second packet of the sender, and hears two of three of ours.
+    reach.observe(105.0, 8.0, 0.0)
+    assert reach.beyond(3.0, 94.0, here, {"edge": edge}, 12.0, 0.3) == [("edge", edge, 0.5, 0.5 * 8.0 / 12.0)]
+    assert reach.beyond(3.0, 94.0, here, {"edge": edge}, 12.0, 0.34) == []
+
+
+def test_a_neighbour_is_beyond_a_sender_by_its_chances_at_both_places() -> None:
+    reach, chance = Reach(100.0, 4.0), Random(2)
+    for _ in range(500):
+        reach.observe(chance.uniform(0.0, 300.0), float(chance.random() < 0.5), 0.5)
+    some = {f"n{k}": neighbour((chance.randrange(300), chance.randrange(300)), (k - 20, 9)) for k in range(40)}
+    for worth in (0.0, 0.2, 0.5, 1.0):
+        expected = []
+        for name, one in some.items():
+            hears_it, hears_us = (reach.chances(x, y, [one], 13.0, 0.6)[0] for x, y in ((50.0, 40.0), (120.0, 90.0)))
+            if (1.0 - hears_it) * hears_us >= worth:
+                expected.append((name, one, 1.0 - hears_it, (1.0 - hears_it) * hears_us))
+        assert reach.beyond(50.0, 40.0, (120.0, 90.0), some, 13.0, worth) == expected
 
 
 def test_nothing_is_heard_from_four_times_the_range_on() -> None:

@@ -26,29 +26,42 @@ class Copy(NamedTuple):
 
 
 class DigestMasks:
-    """The bits of every live event in digests of one salt and size."""
+    """The bits of every live event in digests of one salt and size, computed when they are asked for."""
 
-    __slots__ = ("_all", "by_id")
+    __slots__ = ("_all", "_by_id", "_new", "salt", "size_bytes")
 
     def __init__(self, event_ids: Iterable[str], salt: int, size_bytes: int) -> None:
-        self.by_id = {event_id: mask_of(event_id, salt, size_bytes) for event_id in event_ids}
-        self._all: int | None = None
+        self.salt, self.size_bytes = salt, size_bytes
+        self._by_id: dict[str, int] = {}
+        self._new = list(event_ids)
+        self._all: int | None = 0
 
-    def add(self, event_id: str, mask: int) -> None:
-        self.by_id[event_id] = mask
-        if self._all is not None:
-            self._all |= mask
+    def add(self, event_id: str) -> None:
+        self._new.append(event_id)
 
     def remove(self, event_id: str) -> None:
-        del self.by_id[event_id]
-        self._all = None
+        if self._by_id.pop(event_id, None) is None:
+            self._new.remove(event_id)
+        else:
+            self._all = None
+
+    @property
+    def by_id(self) -> dict[str, int]:
+        """The bits of each event."""
+        for event_id in self._new:
+            self._by_id[event_id] = mask = mask_of(event_id, self.salt, self.size_bytes)
+            if self._all is not None:
+                self._all |= mask
+        self._new.clear()
+        return self._by_id
 
     @property
     def of_all(self) -> int:
         """The bits of all events together: most hellos lack nothing, and one comparison shows it."""
+        by_id = self.by_id
         if self._all is None:
             self._all = 0
-            for mask in self.by_id.values():
+            for mask in by_id.values():
                 self._all |= mask
         return self._all
 
@@ -93,8 +106,8 @@ class LiveEvents:
         if len(self.by_id) >= self.memory:
             self._remove(next(iter(self.by_id)))
         self.by_id[live.id] = live
-        for (salt, size_bytes), masks in self._masks.items():
-            masks.add(live.id, mask_of(live.id, salt, size_bytes))
+        for masks in self._masks.values():
+            masks.add(live.id)
         self.held_bytes += live.size_bytes
         heappush(self._ends, (live.expires, live.id))
         if len(self._ends) > 2 * self.memory:

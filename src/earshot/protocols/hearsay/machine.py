@@ -76,8 +76,8 @@ MOST_WAITING = 4096
 "Events that wait to be said; more are only held, and repaired later."
 
 Place = tuple[float, float]
-Missed = tuple[str, Neighbour, float]
-"A neighbour and the chance that it missed what was said."
+Missed = tuple[str, Neighbour, float, float]
+"A neighbour, the chance that it missed what was said, and the chance that it missed it and hears us."
 
 
 @dataclass(slots=True)
@@ -259,27 +259,40 @@ class Hearsay(Machine):
         return live
 
     def missed(self, at: tuple[int, int] | None, now: float) -> list[Missed]:
-        """The neighbours that probably did not hear what another node said there. Where a place is unknown, the share
-        of common neighbours heard it."""
-        most = 1.0 - self.settings.worth
-        if at is not None:
-            return self.reach.missed(*at, self.neighbours.by_name, now, most, UNKNOWN)
-        return [(name, neighbour, 1.0 - UNKNOWN) for name, neighbour in self.neighbours] if most >= UNKNOWN else []
+        """The neighbours that probably did not hear what another node said there, and hear us. Where a place is
+        unknown, the share of common neighbours heard it, and all hear us: we hear them."""
+        here, worth = self.place(now), self.settings.worth
+        if at is not None and here is not None:
+            return self.reach.beyond(*at, here, self.neighbours.by_name, now, worth)
+        known = list(self.neighbours)
+        some = [neighbour for _, neighbour in known]
+        heard = [UNKNOWN] * len(some) if at is None else self.reach.chances(*at, some, now, UNKNOWN)
+        hear_us = self.hear_us(some, now)
+        return [
+            (name, neighbour, 1.0 - hears_it, (1.0 - hears_it) * hears_us)
+            for (name, neighbour), hears_it, hears_us in zip(known, heard, hear_us, strict=True)
+            if (1.0 - hears_it) * hears_us >= worth
+        ]
 
     def pass_on(
         self, live: LiveEvent, missed: list[Missed], at: tuple[int, int] | None, sender: str, now: float
     ) -> None:
         """Wait to say what the sender said there, if that would reach somebody who missed it."""
-        event, here, neighbours = live.event, self.place(now), len(self.neighbours)
+        event, neighbours = live.event, len(self.neighbours)
         if not missed or event is None:
             return
-        lacking, gain = self.lacking(missed, here, sender, event, now)
+        lacking: dict[str, float] = {}
+        gain = 0.0
+        for name, neighbour, lacks, reached in missed:
+            if name != sender and name != event.source and self.was_wanted(event, neighbour, now):
+                lacking[name] = lacks
+                gain += reached
         if not lacking:
             return
         if gain >= FEW:
             self.best_share = max(gain / neighbours, self.best_share * SHARE_FADES, LEAST_SHARE)
         frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
-        nearness = self.nearness(here, at)
+        nearness = self.nearness(self.place(now), at)
         share = wait_share(gain, self.best_share * neighbours, nearness, self.random.random(), self.settings)
         longest_s = longest_wait_s(neighbours, frame_s, event.priority, self.settings)
         self.wait_to_say(live, lacking, now + longest_s * share)
@@ -290,24 +303,9 @@ class Hearsay(Machine):
             return self.random.random()
         return max(0.0, 1.0 - hypot(here[0] - at[0], here[1] - at[1]) / self.settings.range_m)
 
-    def lacking(
-        self, missed: list[Missed], here: Place | None, sender: str, event: Event, now: float
-    ) -> tuple[dict[str, float], float]:
-        """Of the neighbours that missed a copy, those that we could reach and that should have it, with the chance
-        that they lack it; and how many of them we would reach."""
-        worth, source = self.settings.worth, event.source
-        lacking: dict[str, float] = {}
-        gain = 0.0
-        hear_us = self.hear_us([neighbour for _, neighbour, _ in missed], here, now)
-        for (name, neighbour, lacks), hears in zip(missed, hear_us, strict=True):
-            reached = lacks * hears
-            if reached >= worth and name != sender and name != source and self.was_wanted(event, neighbour, now):
-                lacking[name] = lacks
-                gain += reached
-        return lacking, gain
-
-    def hear_us(self, neighbours: Collection[Neighbour], here: Place | None, now: float) -> list[float]:
+    def hear_us(self, neighbours: Collection[Neighbour], now: float) -> list[float]:
         """The chances of these neighbours to hear us. Where a place is unknown they do, for we hear them."""
+        here = self.place(now)
         return [1.0] * len(neighbours) if here is None else self.reach.chances(*here, neighbours, now, 1.0)
 
     def was_wanted(self, event: Event, neighbour: Neighbour, now: float) -> bool:
@@ -337,7 +335,7 @@ class Hearsay(Machine):
         missed = [waiting.lacking[name] * (1.0 - hears) * echo for name, hears in zip(known, heard, strict=True)]
         left: dict[str, float] = {}
         if missed and max(missed) >= worth:
-            hear_us = self.hear_us(still, self.place(now), now)
+            hear_us = self.hear_us(still, now)
             lacking = zip(known, missed, hear_us, strict=True)
             left = {name: lacks for name, lacks, hears in lacking if lacks * hears >= worth}
         self.now_lacking(waiting, left)
@@ -390,7 +388,7 @@ class Hearsay(Machine):
     def forget_neighbours(self, now: float) -> None:
         """Forget those that have been silent for too long, or have moved out of reach."""
         by_name = self.neighbours.by_name
-        hear_us = self.hear_us(by_name.values(), self.place(now), now)
+        hear_us = self.hear_us(by_name.values(), now)
         for (name, neighbour), hears in zip(list(by_name.items()), hear_us, strict=True):
             if neighbour.expires <= now or hears == 0.0:
                 del by_name[name]
@@ -463,7 +461,7 @@ class Hearsay(Machine):
         lacked = self.worth_repairing(sender, neighbour, absent, now) if absent else []
         if self.waiting:
             self.strike_out(sender, digest)
-        if lacked and self.hear_us([neighbour], here, now)[0] >= self.settings.worth:
+        if lacked and self.hear_us([neighbour], now)[0] >= self.settings.worth:
             self.repair(sender, lacked, now)
 
     def worth_repairing(self, name: str, neighbour: Neighbour, absent: list[LiveEvent], now: float) -> list[LiveEvent]:
@@ -533,7 +531,8 @@ class Hearsay(Machine):
         if event.id not in self.heard.keys:
             live = self.first_hearing(event, packet.hops, now)
             if live is not None and packet.hops < self.settings.hop_limit:
-                everybody = [(name, neighbour, 1.0) for name, neighbour in self.neighbours]
+                hear_us = zip(self.neighbours, self.hear_us(self.neighbours.by_name.values(), now), strict=True)
+                everybody = [(*known, 1.0, hears) for known, hears in hear_us if hears >= self.settings.worth]
                 self.pass_on(live, everybody, None, sender, now)
 
     # Learning the reach.

@@ -53,21 +53,34 @@ class Reach:
                 found.append(unplaced)
         return found
 
-    def missed(
-        self, x: float, y: float, neighbours: Mapping[str, Neighbour], now: float, most: float, unplaced: float
-    ) -> list[tuple[str, Neighbour, float]]:
-        """The neighbours that hear a packet that is sent at (x, y) with a chance of at most `most`, and the chance of
-        each to miss it."""
+    def beyond(
+        self,
+        x: float,
+        y: float,
+        here: tuple[float, float],
+        neighbours: Mapping[str, Neighbour],
+        now: float,
+        worth: float,
+    ) -> list[tuple[str, Neighbour, float, float]]:
+        """The neighbours that miss a packet that is sent at (x, y) and hear one that is sent here, with a chance of at
+        least `worth`; the chance of each to miss the one, and to miss the one and hear the other."""
         chances, steps_per_m, found = self._chances, self._steps_per_m, []
+        (here_x, here_y), most = here, 1.0 - worth
         for name, one in neighbours.items():
             if one.placed:
                 ahead_s = now - one.at_s
-                step = hypot(one.x + one.vx * ahead_s - x, one.y + one.vy * ahead_s - y) * steps_per_m
-                chance = chances[int(step)] if step < FARTHEST else 0.0
+                one_x, one_y = one.x + one.vx * ahead_s, one.y + one.vy * ahead_s
+                step = hypot(one_x - x, one_y - y) * steps_per_m
+                hears_it = chances[int(step)] if step < FARTHEST else 0.0
+                if hears_it > most:
+                    continue
+                step = hypot(one_x - here_x, one_y - here_y) * steps_per_m
+                hears_us = chances[int(step)] if step < FARTHEST else 0.0
             else:
-                chance = unplaced
-            if chance <= most:
-                found.append((name, one, 1.0 - chance))
+                hears_it, hears_us = UNKNOWN, 1.0
+            reached = (1.0 - hears_it) * hears_us
+            if reached >= worth:
+                found.append((name, one, 1.0 - hears_it, reached))
         return found
 
     def chance_at(self, distance_m: float) -> float:

@@ -91,6 +91,9 @@ class RecentUse:
         self._closed: deque[tuple[int, list[Frame]]] = deque(maxlen=RECENT_SECONDS)
         "Whole seconds and their frames, not yet counted."
         self._counted: deque[tuple[int, Floats]] = deque(maxlen=RECENT_SECONDS)
+        self._shares: list[float] = []
+        self._shares_of = -1
+        "The second in which they were asked for."
 
     def add(self, frame: Frame) -> None:
         if frame[0] >= self._second + 1:
@@ -109,14 +112,21 @@ class RecentUse:
     def share(self, node: int, now: float) -> float:
         """Of the last whole seconds before now; 0 in the first second."""
         second = floor(now)
+        if second != self._shares_of:
+            self._shares, self._shares_of = self._shares_in(second), second
+        return self._shares[node]
+
+    def _shares_in(self, second: int) -> list[float]:
+        """The shares of all nodes, as asked in that second."""
         self._close(second)
         while self._closed:
             whole, frames = self._closed.popleft()
             busy_s, _ = busy_and_sent(frames, whole, whole + 1, self._nodes)
             self._counted.append((whole, busy_s))
         seconds = min(second, RECENT_SECONDS)
-        recent = [float(busy_s[node]) for whole, busy_s in self._counted if second - seconds <= whole < second]
-        return min(sum(recent) / seconds, 1.0) if seconds > 0 else 0.0
+        recent = [busy_s for whole, busy_s in self._counted if second - seconds <= whole < second]
+        shares: list[float] = np.minimum(sum(recent, np.zeros(self._nodes)) / max(seconds, 1), 1.0).tolist()
+        return shares
 
 
 class NodeChannel:
