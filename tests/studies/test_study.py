@@ -108,14 +108,15 @@ def test_a_change_of_what_an_experiment_uses_runs_it_again_and_a_change_of_the_c
 ) -> None:
     package = tmp_path / "a_paper"
     package.mkdir()
-    for name in ("__init__", "claims", "helper"):
+    for name in ("__init__", "claims", "beyond_claims", "helper"):
         (package / f"{name}.py").write_text("")
     (package / "runs.py").write_text("def measure(case):\n    return []\n")
     monkeypatch.syspath_prepend(tmp_path)
     measure = importlib.import_module("a_paper.runs").measure
     paper = Study("a-paper", "A paper", [Experiment("runs", measure, [{}], [{}])], [])
     before = _own_code(paper)
-    (package / "claims.py").write_text("# judged otherwise")
+    for name in ("claims", "beyond_claims"):
+        (package / f"{name}.py").write_text("# judged otherwise")
     assert _own_code(paper) == before
     (package / "helper.py").write_text("# other positions")
     assert _own_code(paper) != before

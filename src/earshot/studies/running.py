@@ -115,7 +115,8 @@ def _own_code(study: Study) -> str:
     # A decorated function would be found in its decorator's file.
     folders = {Path(inspect.getfile(inspect.unwrap(one.measure))).parent for one in study.experiments}
     sources = sorted(path for folder in folders for path in folder.glob("*.py"))
-    text = "".join(path.read_text("utf-8") for path in sources if not path.name.startswith(("claims", "study")))
+    decisive = [path for path in sources if path.name != "study.py" and not path.stem.endswith("claims")]
+    text = "".join(path.read_text("utf-8") for path in decisive)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
