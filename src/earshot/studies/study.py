@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from earshot.errors import UnknownName
-from earshot.studies.figures import Estimate, Line, Row, Series, seeds_of
+from earshot.studies.figures import Curve, Estimate, Line, Row, Series, seeds_of
 
 Case = Mapping[str, Any]
 "One point of an experiment: its parameters and seed, as JSON values."
@@ -124,6 +124,11 @@ def read_as(
     """The claim read in one way, `of` these rows or this number of seeds; `decides` has the interval."""
     seeds = of if isinstance(of, int) else seeds_of(of)
     return ClaimReading(reading, measured, holds, seeds, decides.interval if decides else None, why)
+
+
+def at_least(reading: str, measured: str, line: Curve, least: float, of: Iterable[Row], why: str = "") -> ClaimReading:
+    """What is said of every point of the curve: it holds if the lowest mean is at least this high."""
+    return read_as(reading, measured, line.lowest.mean >= least, of, line.lowest, why)
 
 
 def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] = ()) -> Finding:

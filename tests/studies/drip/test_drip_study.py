@@ -14,8 +14,8 @@ from earshot.protocols.drip.delay import exact_factor, printed_meeting_time, rea
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Sharing
-from earshot.studies.drip import claims
-from earshot.studies.drip.claims import _direction
+from earshot.studies.drip import analysis_claims
+from earshot.studies.drip.claims import direction
 from earshot.studies.drip.run_log import RunLog, _total_wait
 from earshot.studies.drip.runs import grown, simulated, walks
 from earshot.studies.drip.study import EPIDEMIC_IGNORES, POINTS, RADIOS, SMALL, STUDY, VARIANTS
@@ -34,11 +34,11 @@ def test_the_study_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "direction"),
+    ("values", "expected"),
     [([1, 2, 3], 1), ([3, 2, 1], -1), ([1, 3, 2], 0), ([1, 0.97, 2], 1), ([1, 1.01, 1.02], 0), ([1, 1, 1], 0)],
 )
-def test_a_direction_may_stay_level_for_a_step_but_must_move(values: list[float], direction: int) -> None:
-    assert _direction(values) == direction
+def test_a_direction_may_stay_level_for_a_step_but_must_move(values: list[float], expected: int) -> None:
+    assert direction(values) == expected
 
 
 def test_the_wait_until_two_can_communicate() -> None:
@@ -120,7 +120,7 @@ def test_the_printed_equation_is_reported_as_not_following() -> None:
 
 
 def test_an_equation_that_follows_would_be_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "printed_factor", exact_factor)
+    monkeypatch.setattr(analysis_claims, "printed_factor", exact_factor)
     assert [one.holds for one in finding("The expected delay of equation 2").all_readings] == [False, True]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earshot.protocols.drip.machine import Drip
-from earshot.studies.drip.claims import CLAIMS
+from earshot.studies.drip import analysis_claims, beyond_claims, claims
 from earshot.studies.drip.runs import crashed, grown, packet_sizes, simulated, walks
 from earshot.studies.study import Experiment, Study, cases
 
@@ -141,6 +141,6 @@ STUDY = Study(
             _small(cases(crashes=[1], brokers=[10], nearest=[4], copies=[2], units=[60], seed=[0])),
         ),
     ],
-    claims=CLAIMS,
+    claims=[*claims.CLAIMS, *analysis_claims.CLAIMS, *beyond_claims.CLAIMS],
     notes="A time unit is a second, a hop 802.11b at 2 Mbit/s; every open point is a setting, see docs/papers/drip.md.",
 )

@@ -28,7 +28,17 @@ from earshot.studies.figures import (
     rows_at,
 )
 from earshot.studies.georendezvous.paths import CLOSENESS
-from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
+from earshot.studies.study import (
+    ClaimReading,
+    Claims,
+    Finding,
+    Rows,
+    all_hold,
+    at_least,
+    found,
+    not_measurable,
+    read_as,
+)
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -498,7 +508,7 @@ def motion(rows: Rows) -> Finding:
     control = curve(moving, "speed_m_s", "control_bytes_per_node_s")
     measured = f"delivered, by m/s: {line:.3f}; stretch {stretch:.2f}; control bytes a node and second {control:.0f}"
     return found(
-        read_as("delivery ratio", measured, line.lowest.mean >= 0.95, moving, line.lowest),
+        at_least("delivery ratio", measured, line, 0.95, moving),
         series=[line.series("delivery ratio"), stretch.series("stretch")],
     )
 
@@ -512,7 +522,7 @@ def crashes(rows: Rows) -> Finding:
     line, stretch = curve(rows["crashing"], "share", "delivery_ratio"), curve(rows["crashing"], "share", "stretch")
     measured = f"delivered among the living, by share of nodes: {line:.3f}; stretch {stretch:.2f}"
     return found(
-        read_as("delivery ratio", measured, line.lowest.mean >= 0.95, rows["crashing"], line.lowest),
+        at_least("delivery ratio", measured, line, 0.95, rows["crashing"]),
         series=[line.series("delivery ratio")],
     )
 
