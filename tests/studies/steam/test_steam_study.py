@@ -211,6 +211,20 @@ def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[
     assert [claim(bent).holds for claim in flat] == [False, False, False]
 
 
+@pytest.mark.parametrize(("times", "holds"), [((9.9, 10.1), True), ((5.0, 15.0), False)])
+def test_times_that_are_too_noisy_do_not_show_that_they_are_flat(times: tuple[float, float], holds: bool) -> None:
+    operations = ("raise", "raise to subscribers", "deliver")
+    rows = [
+        {"operation": operation, "size": size, "microseconds": time}
+        for operation in operations
+        for size in (1, 10, 100, 1000)
+        for time in times
+    ]
+    assert [claim({"latency": rows}).holds for claim in (claims.raising_is_flat, claims.delivering_is_flat)] == [
+        holds
+    ] * 2
+
+
 ROAD = {"scenario": "A", "saturation": 60, "speed_mph": 30, "seed": 3}
 
 
