@@ -27,7 +27,7 @@ from earshot.protocols.machine import (
 )
 from earshot.protocols.steam import machine as steam_machine
 from earshot.protocols.steam.announcements import Announcements, EventCache, LocalAnnouncement
-from earshot.protocols.steam.beacon_pace import Pace, is_nearest
+from earshot.protocols.steam.beacon_pace import Pace, is_nearest, pace
 from earshot.protocols.steam.group_ids import description, group_id
 from earshot.protocols.steam.machine import MAX_SUBJECTS, Steam
 from earshot.protocols.steam.missed_events import Reception
@@ -43,7 +43,7 @@ from earshot.protocols.steam.packets import (
     RecoveryRequest,
     SteamSettings,
 )
-from earshot.protocols.steam.relevant_proximities import RelevantProximities, RelevantProximity
+from earshot.protocols.steam.relevant_proximities import Change, RelevantProximities, RelevantProximity
 from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
 
@@ -476,6 +476,33 @@ def test_of_the_missing_events_the_newest_that_are_held_are_wanted(
     assert (sorted(reception.missing), reception.highest) == (missing, max(latest, 3))
 
 
+def test_a_consumer_that_left_for_more_than_half_a_period_has_missed_nothing_before() -> None:
+    class Gone(Course):
+        def position(self, time: float) -> Position:
+            return Position(150.0 if 10.05 < time < 10.65 else 50.0, 0.0)
+
+    machine = node(location=Gone())
+    machine.subscribe(WANTS, 5.0)
+    assert machine.recovery.inside_since(entry(), 12.0) == pytest.approx(10.65, abs=0.001)
+
+
+def test_a_producer_that_lost_a_place_in_the_list_gets_one_again_and_no_more() -> None:
+    listed = RelevantProximities(9, 2)
+    for subject in ("One", "Two"):
+        listed.add(entry(subject=subject))
+    listed.change(listed.by_key["p", "One"], Change.LOST)
+    listed.add(entry(subject="Three"))
+    assert listed.no_room_for("p", wanted=True) == "too-many-announcements"
+    for subject in ("Two", "Three"):
+        listed.change(listed.by_key["p", subject], Change.LOST)
+    assert (listed.no_room_for("p", wanted=True), len(listed)) == (None, 0)
+
+
+def test_a_margin_covers_the_longest_round_between_two_beacons() -> None:
+    wide = pace(300.0, -100.0, 0.0, 30, 0.0, SteamSettings(beacon_jitter=0.5, beacon_interval_s=2.0, expiry_s=9.0))
+    assert wide == Pace(2, 15.0 * 2 * 2.0 * 1.5)
+
+
 # Listing, round by round.
 
 
@@ -755,10 +782,11 @@ def test_own_consumers_receive_inside_the_proximity_only() -> None:
 def test_a_node_crosses_a_twentieth_of_the_range_in_a_period(range_m: float, speed_m_s: float, period_s: float) -> None:
     around = Surroundings(
         nodes=100, present=50.0, width_m=900.0, height_m=900.0, range_m=range_m, mean_neighbours=9.0,
-        median_speed_m_s=speed_m_s, link_lifetime_s=9.0, events_per_s=9.0,
+        median_speed_m_s=speed_m_s, link_lifetime_s=9.0, events_per_s=9.0, packet_airtime_s=0.002,
     )  # fmt: skip
     copies, period, jitter = Steam.tuning(around)
     assert (period.name, period.first, period.follows) == ("beacon_interval_s", period_s, {"expiry_s": 3.5})
+    assert jitter.first == 0.04, "ten nodes take turns of 2 ms, and leave half of the channel idle"
     assert [(one.name, one.low, one.high) for one in (copies, period, jitter)] == [
         ("forward_copies", 1, 8), ("beacon_interval_s", 0.25, 8.0), ("forward_jitter_s", 0.01, 0.5),
     ]  # fmt: skip
