@@ -223,8 +223,8 @@ class Judge:
         self.runs: dict[tuple[Path, int], set[str]] = {}
         self.of_module: dict[Path, set[str]] = {}
         self.trusted: set[str] = set()
-        self.noticed: Counter[tuple[Path, str, str]] = Counter()
-        "How often a test noticed a mutant of a function: (file, function, test)."
+        self.noticed: Counter[tuple[str, str]] = Counter()
+        "How often a test noticed a mutant of a function, or one outside of functions: (function, test)."
 
     # -- the warm process
 
@@ -322,9 +322,10 @@ class Judge:
             tests = self.runs.get((case.path, place.line), set())
         if not tests:
             return Verdict(UNSEEN)
-        function = place.function if place is not None else ""
+        # One test of all default values notices mutants outside of functions in many files.
+        function = f"{case.path}:{place.function}" if place is not None else ""
         while True:
-            order = self.in_order(tests, case.path, function)
+            order = self.in_order(tests, function)
             plain = [name for name in order if "golden" not in name.lower()]
             golden = [name for name in order if "golden" in name.lower()]
             for names, word in ((plain, NOTICED), (golden, GOLDEN)):
@@ -337,7 +338,7 @@ class Judge:
                     if not self.passes_without(outcome):
                         tests = tests - {outcome}
                         break
-                    self.noticed[case.path, function, outcome] += 1
+                    self.noticed[function, outcome] += 1
                     return Verdict(word, outcome)
             else:
                 return Verdict(LIVES)
@@ -347,7 +348,7 @@ class Judge:
         files = {str(file) for file in self.own_tests[path]}
         return self.of_module.get(path, set()) | {name for name in self.seconds if str(self.items[name].path) in files}
 
-    def in_order(self, tests: set[str], path: Path, function: str) -> list[str]:
+    def in_order(self, tests: set[str], function: str) -> list[str]:
         """The fastest ones, as many as the time for one mutant allows; those first that noticed most other mutants of
         the function."""
         names = sorted(tests, key=lambda name: (self.seconds[name], name))
@@ -358,7 +359,7 @@ class Judge:
             if found and used > self.longest_s:
                 break
             found.append(name)
-        return sorted(found, key=lambda name: -self.noticed[path, function, name])
+        return sorted(found, key=lambda name: -self.noticed[function, name])
 
     def put_in(self, case: Case, place: Place | None) -> Callable[[], None] | None:
         """What changes the code of a function that exists; None if the modules have to be imported anew."""
@@ -402,7 +403,7 @@ class Judge:
     def outcome(self, case: Case, names: list[str], warm: Callable[[], None] | None, function: str) -> str:
         """As `run`. Where the modules are imported anew, the test that noticed most is tried alone: that is quick."""
         best = names[0]
-        if warm is None and len(names) > 1 and self.noticed[case.path, function, best]:
+        if warm is None and len(names) > 1 and self.noticed[function, best]:
             return self.run(case, [best], warm) or self.run(case, names[1:], warm)
         return self.run(case, names, warm)
 
