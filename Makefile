@@ -4,27 +4,36 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs check test test-all test-long mutants lint types lock clean
+# The tests start some hundred Python processes; each would compile anew what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
-# A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first.
+.PHONY: demo docs check test test-all test-long mutants lint types lock clean \
+  run-check run-test run-test-all run-test-long
+
+# A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first, and those
+# that use Spark into one process.
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 demo: $(INSTALLED)
 	$(BIN)/earshot advise market-town --quick --lake demo-lake
 
-check: $(INSTALLED) lint types
+# Lint takes a second. The types are checked while the tests run: a failure of either ends in an error.
+check test test-all test-long: $(INSTALLED) lint
+	@$(MAKE) --no-print-directory --jobs=2 types run-$@ || { echo "make $@: types or tests failed, see above"; exit 1; }
+
+run-check:
 	EARSHOT_TEST_SIZE=quick $(PYTEST) -m "not long and not spark" $(filter-out tests/test_docs.py \
 	  tests/test_base_install.py, $(wildcard tests/test_*.py)) tests/filters tests/protocols tests/records \
 	  tests/simulation tests/traces
 
-test: $(INSTALLED) lint types
+run-test:
 	$(PYTEST) -m "not long and not slow"
 
 # What CI runs: clusters that lose workers, processes that are killed, and the longest pages of the docs as well.
-test-all: $(INSTALLED) lint types
+run-test-all:
 	$(PYTEST) -m "not long" --durations=40
 
-test-long: $(INSTALLED) lint types
+run-test-long:
 	EARSHOT_TEST_SIZE=long $(PYTEST) --timeout=3600
 
 # Change one thing at a time, and see whether the tests notice: make mutants MODULES=protocols/cbf.py
