@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from sizes import LONG, QUICK
 
@@ -33,9 +37,37 @@ SLOW_FIRST = (
 "Files that take long start first: otherwise one process works alone at the end."
 
 
+TESTS = Path(__file__).parent
+
+
 def _rank(item: pytest.Item) -> int:
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    path = item.path.relative_to(TESTS).as_posix()
     return next((i for i, start in enumerate(SLOW_FIRST) if path.startswith(start)), len(SLOW_FIRST))
+
+
+class SparkInOneProcess(LoadFileScheduling):
+    """The first process takes the files that use Spark, the others take the rest; the one that has finished helps.
+
+    A session takes long to start and becomes faster while it is used: one process has it, and not each.
+    """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        spark = node is next(iter(self.assigned_work))
+        if own := next((file for file in self.workqueue if uses_spark(file) == spark), None):
+            self.workqueue.move_to_end(own, last=False)
+        super()._assign_work_unit(node)
+
+
+@cache
+def uses_spark(file: str) -> bool:
+    """Whether tests of the file ask for a session; the file is named from the project's folder."""
+    text = (TESTS.parent / file).read_text()
+    return "pytest.mark.spark" in text or 'getfixturevalue("spark")' in text
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    return SparkInOneProcess(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
