@@ -766,6 +766,14 @@ def test_a_newcomer_goes_to_the_child_with_the_nearest_query_while_documents_are
     assert max_overlap_child(tree, [B], own, Half()) == "y", "what w wants is not its own"
 
 
+def test_what_a_child_wants_besides_does_not_lessen_its_overlap_with_a_newcomer() -> None:
+    """The child receives the newcomer's documents in any case."""
+    tree = tree_of()
+    tree.take("much", (), (A, *(f"Type{number}: true" for number in range(9))), 0.0)
+    tree.take("near", (), ("Document: true",), 0.0)
+    assert max_overlap_child(tree, [A], SMALL, Half()) == "much"
+
+
 def test_structural_overlap_is_full_with_a_filter_that_is_there() -> None:
     half = structural_overlap([A, "Siren: true"], [A, B])
     assert structural_overlap([A, B], [B, A]) == 1.0
