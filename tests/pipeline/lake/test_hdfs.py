@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from all_stages import ANSWERS, inputs, run_stages
+from all_stages import ANSWERS, check_writers_at_once, inputs, run_stages
 from hdfs import running_hdfs
 
 from earshot.errors import TraceError
@@ -32,15 +31,7 @@ def test_every_stage_runs_on_hdfs(tmp_path: Path, wait_for: Callable[[Callable[[
         with pytest.raises(TraceError, match=r"there is no trace file hdfs://.*/no\*\.csv"):
             expanded([f"{address}/inputs/traces/no*.csv"])
 
-        lake = ArrowLake(f"{address}/commits")
-
-        def commit(writer: int) -> None:
-            for number in range(3):
-                lake.write_rows("runs", [{"run": f"{writer}-{number}", "seed": number, "status": "done"}])
-
-        with ThreadPoolExecutor(3) as writers:
-            list(writers.map(commit, range(3)))
-        assert {key for (key,) in lake.keys("runs")} == {f"{one}-{number}" for one in range(3) for number in range(3)}
+        check_writers_at_once(ArrowLake(f"{address}/commits"))
 
         done = run_stages({"master": "local[2]"}, f"{address}/lake", folder.root)
         assert {name: done[name] for name in ANSWERS} == ANSWERS

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from all_stages import ANSWERS, answers, inputs, run_stages, write_inputs
+from all_stages import ANSWERS, answers, check_writers_at_once, inputs, run_stages, write_inputs
 from object_store import BUCKET, running_store
 from pyspark.sql import SparkSession
 
@@ -51,14 +50,7 @@ def test_addresses_are_patterns_folders_and_files() -> None:
 @pytest.mark.usefixtures("store")
 def test_concurrent_commits_to_an_object_store_are_all_kept() -> None:
     lake = ArrowLake(f"{ROOT}/lake")
-
-    def commit(writer: int) -> None:
-        for number in range(3):
-            lake.write_rows("runs", [{"run": f"{writer}-{number}", "seed": number, "status": "done"}])
-
-    with ThreadPoolExecutor(3) as writers:
-        list(writers.map(commit, range(3)))
-    assert {key for (key,) in lake.keys("runs")} == {f"{writer}-{number}" for writer in range(3) for number in range(3)}
+    check_writers_at_once(lake)
     (table,) = lake.tables()
     assert (table["rows"], table["partitions"]) == (9, 9)
     for log in lake.logs():

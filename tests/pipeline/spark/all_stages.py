@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,7 @@ from earshot.pipeline.campaigns.flow import (
     run_campaign,
     workload_ceiling,
 )
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.reports.report import write_report
 from earshot.pipeline.session import spark_session
@@ -54,6 +56,18 @@ def run_stages(session: Mapping[str, Any], lake: str | Path, folder: str | Path,
     assert (done.stderr, done.returncode) == ("", 0)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def check_writers_at_once(lake: ArrowLake) -> None:
+    """Three writers commit three rows each at the same time: all nine are kept."""
+
+    def commit(writer: int) -> None:
+        for number in range(3):
+            lake.write_rows("runs", [{"run": f"{writer}-{number}", "seed": number, "status": "done"}])
+
+    with ThreadPoolExecutor(3) as writers:
+        list(writers.map(commit, range(3)))
+    assert {key for (key,) in lake.keys("runs")} == {f"{one}-{number}" for one in range(3) for number in range(3)}
 
 
 def inputs() -> dict[str, str]:
