@@ -120,7 +120,12 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
 @metric_option
 @figure_option
 @lake_options
-@click.option("--capacity", "with_capacity", is_flag=True, help="Also find how much load each protocol carries.")
+@click.option(
+    "--capacity",
+    "with_capacity",
+    is_flag=True,
+    help="Also find how much load each protocol carries, with the same seeds.",
+)
 @click.option(
     "--most", type=MULTIPLE, help=f"With --capacity: the highest multiple to try  [default: {MOST_MULTIPLE:g}]"
 )
@@ -182,7 +187,9 @@ def compare(
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)
         loads = None
         if with_capacity:
-            loads = find_capacity(opened, changed, names, most=most or MOST_MULTIPLE, named=named, say=bar.say)
+            loads = find_capacity(
+                opened, changed, names, range(seeds), most=most or MOST_MULTIPLE, named=named, say=bar.say
+            )
         bar.say("writing the report")
         done = [outcome.run for outcome in outcomes]
         facts = replace(report_facts(opened, done, figures=figures), capacity=loads)

@@ -207,6 +207,53 @@ def test_rows_that_nothing_tells_apart_share_a_rank() -> None:
     assert [(row.variant, row.rank) for row in ranking.rows] == [("a", 1), ("b", 1), ("c", 3)]
 
 
+def test_a_rank_is_shared_only_with_its_first_row() -> None:
+    """a and b tie, b and c tie, and c delivers less than a."""
+    ranking = (
+        Runs()
+        .add("a", [0.90, 0.91, 0.92, 0.93])
+        .add("b", [0.92, 0.87, 0.93, 0.85])
+        .add("c", [0.86, 0.87, 0.88, 0.89])
+        .ranking()
+    )
+    ties = {row.variant: row.ties.get("delivery_ratio") for row in ranking.rows}
+    assert ties == {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
+    assert [(row.variant, row.rank) for row in ranking.rows] == [("a", 1), ("b", 1), ("c", 3)]
+
+
+def test_of_those_whose_cost_ties_too_the_one_that_delivers_most_comes_first() -> None:
+    ranking = (
+        Runs()
+        .add("most", [1.0, 0.85], [0.000166, 0.000164])
+        .add("cheapest", [0.98, 0.46], [0.000160, 0.000164])
+        .ranking()
+    )
+    verdict = ranking.verdict
+    assert verdict is not None
+    assert (verdict.winner, verdict.ties, verdict.cost_ties) == ("most", ("cheapest",), ("cheapest",))
+    assert "2 seeds do not tell apart what ties; more may." in verdict_words(ranking)
+
+
+def test_who_ties_with_the_winner_but_not_with_the_best_does_not_deliver_most() -> None:
+    """The winner is cheap and varies so much that it ties with everybody."""
+    ranking = (
+        Runs()
+        .add("cheap", [0.90, 0.30, 0.95, 0.40], 0.1)
+        .add("best", [0.90, 0.91, 0.92, 0.93], 0.5)
+        .add("poor", [0.30, 0.31, 0.32, 0.33], 0.4)
+        .ranking()
+    )
+    verdict = ranking.verdict
+    assert verdict is not None
+    assert "poor" in ranking.rows[0].ties["delivery_ratio"]
+    assert (verdict.winner, verdict.ties, verdict.next) == ("cheap", ("best",), "poor")
+
+
+def test_where_nothing_arrived_nobody_delivers_most() -> None:
+    ranking = Runs().add("a", [0.0, 0.0]).add("b", [0.0, 0.0]).ranking()
+    assert verdict_words(ranking) == "No protocol delivered anything."
+
+
 def test_the_front_holds_what_no_other_row_betters() -> None:
     ranking = (
         Runs()

@@ -222,6 +222,12 @@ def test_many_ties_are_counted_in_the_headline() -> None:
     assert headline(many) == "steam and 4 others deliver most; of these, steam costs least"
     assert headline(replace(few, cost_metric=None)) == "steam, codd and drip deliver most"
     assert headline(replace(verdict, ties=())) == "steam delivers most"
+    dear = replace(few, cost_ties=("drip",))
+    assert headline(dear) == "steam, codd and drip deliver most; of these, steam and drip cost least"
+    assert (
+        headline(replace(few, cost_ties=few.ties)) == "steam, codd and drip deliver most, at costs that do not differ"
+    )
+    assert headline(replace(few, delivery=replace(few.delivery, mean=0.0))) == "No protocol delivered anything"
 
 
 def test_many_runs_stand_behind_a_click() -> None:
@@ -239,5 +245,5 @@ def test_windows_of_a_trace_that_are_one_point_are_not_called_seeds() -> None:
     rows = [{**row, "point": "2 unseen windows", "window": "2 unseen windows"} for row in run_rows(SMALL, seeds=2)]
     told = words(lake_page(ReportFacts(made_board(rows), rows), {}))
     assert "Means over 2 windows" in told
-    assert ". 2 windows." in told
+    assert "2 windows do not tell apart what ties; more may." in told
     assert "Means over 2 seeds" not in told

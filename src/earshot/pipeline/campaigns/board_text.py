@@ -30,6 +30,9 @@ TIE = "≈"
 "Marks a figure that does not differ significantly from the best one of its column."
 FEW = 3
 "At most this number of points are listed one by one."
+ENOUGH = 5
+"With fewer seeds intervals are so wide that ties say little."
+NOTHING_DELIVERED = "No protocol delivered anything"
 NARROW = (
     "delivery_of_reachable",
     "delivery_ratio",
@@ -90,6 +93,8 @@ def verdict_words(ranking: Ranking) -> str:
     verdict = ranking.verdict
     if verdict is None:
         return "Nothing was expected of anybody, so nothing can be ranked."
+    if verdict.delivery.mean == 0.0:
+        return NOTHING_DELIVERED + "."
     sentences = [_winner_words(ranking) + _lead(verdict)]
     if cheaper := [row for row in verdict.front if row.cost_ratio < 1 and row.variant not in verdict.ties]:
         other = cheaper[0]
@@ -98,11 +103,20 @@ def verdict_words(ranking: Ranking) -> str:
     if verdict.ceiling is not None:
         reach = f"Reachable at all: {percent(verdict.ceiling)}"
         if verdict.headroom is not None:
-            reach += f", {100 * verdict.headroom.mean:.1f} points above {verdict.winner}"
+            delivered = verdict.ceiling.mean - verdict.headroom.mean
+            reach += f" of the expected deliveries; {verdict.winner} made {100 * delivered:.1f} %"
         sentences.append(reach)
-    what = ranking.point.repeats
-    sentences.append(f"{verdict.seeds} {what}s" if verdict.seeds > 1 else f"One {what}: differences may be chance")
+    sentences.append(_repeats_words(verdict, ranking.point.repeats))
     return ". ".join(sentences) + "."
+
+
+def _repeats_words(verdict: BoardVerdict, what: str) -> str:
+    """How many seeds or windows there were, and whether they can decide."""
+    if verdict.seeds == 1:
+        return f"One {what}: differences may be chance"
+    if verdict.ties and verdict.seeds < ENOUGH:
+        return f"{verdict.seeds} {what}s do not tell apart what ties; more may"
+    return f"{verdict.seeds} {what}s"
 
 
 def _winner_words(ranking: Ranking) -> str:
@@ -345,6 +359,7 @@ def _verdict_json(ranking: Ranking) -> dict[str, Any] | None:
         "cost": figure_json(verdict.cost),
         "seeds": verdict.seeds,
         "ties": list(verdict.ties),
+        "cost_ties": list(verdict.cost_ties),
         "next": verdict.next,
         "lead": figure_json(verdict.lead),
         "front": [

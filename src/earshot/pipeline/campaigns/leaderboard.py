@@ -130,14 +130,16 @@ class BoardVerdict:
     """What a ranking says, as facts. `board_text.verdict_words` makes a sentence of them."""
 
     winner: str
-    "Delivers most; among those that deliver as much as the best, it costs least."
+    "Delivers as much as the best; of those that do and cost as little as the cheapest of them, it delivers most."
     delivery_metric: str
     delivery: Figure
     cost_metric: str | None
     cost: Figure | None
     seeds: int
     ties: tuple[str, ...] = ()
-    "Variants whose delivery does not differ significantly from the winner's."
+    "The others whose delivery does not differ significantly from the best."
+    cost_ties: tuple[str, ...] = ()
+    "Those of `ties` whose cost does not differ significantly from the winner's."
     next: str | None = None
     "The best of those that deliver less."
     lead: Figure | None = None
@@ -383,10 +385,11 @@ def _ranking(point: ScenarioPoint, rows: Sequence[BoardRow], event_type: str = "
         for row in [*order, *sorted((row for row in rows if delivery not in row.figures), key=lambda row: row.variant)]
     ]
     with_ranks: list[BoardRow] = []
+    first: BoardRow | None = None
     for place, row in enumerate(marked, 1):
-        first = with_ranks[-1] if with_ranks else row
-        shared = all(first.variant in row.ties.get(metric, ()) for metric in (delivery, cost) if metric)
-        with_ranks.append(replace(row, rank=first.rank if with_ranks and shared else place))
+        if first is None or not all(first.variant in row.ties.get(metric, ()) for metric in (delivery, cost) if metric):
+            first = replace(row, rank=place)
+        with_ranks.append(replace(row, rank=first.rank))
     return Ranking(point, tuple(with_ranks), _verdict(with_ranks, delivery, cost), event_type)
 
 
@@ -399,19 +402,30 @@ def _shared(rows: Iterable[BoardRow], metrics: Iterable[str]) -> str | None:
 
 
 def ranked(rows: Iterable[BoardRow], delivery: str, cost: str | None) -> list[BoardRow]:
-    """Best first. Of those that deliver as much as the best (no significant difference) the cheapest is
-    next; unless a row outside its interval delivers more for no higher cost, which then is."""
+    """Best first. Of those that deliver as much as the best (no significant difference), the cheapest and those that
+    cost as little are candidates; the one that delivers most of them is next, unless a row outside its interval
+    delivers more for no higher cost, which then is."""
     left = sorted(rows, key=lambda row: row.variant)
     order: list[BoardRow] = []
     while left:
         best = max(left, key=lambda row: row.figures[delivery].mean)
-        tied = [row for row in left if not differ(row.figures[delivery], best.figures[delivery])]
-        winner = min(tied, key=lambda row: (_price(row, cost), -row.figures[delivery].mean))
+        as_good = [row for row in left if _tied(row, best, delivery)]
+        cheapest = min(as_good, key=lambda row: (_price(row, cost), -row.figures[delivery].mean))
+        as_cheap = [row for row in as_good if row is cheapest or (cost and _tied(row, cheapest, cost))]
+        winner = max(as_cheap, key=lambda row: (row.figures[delivery].mean, -_price(row, cost)))
         while better := [row for row in left if _beats(row, winner, delivery, cost)]:
             winner = max(better, key=lambda row: row.figures[delivery].mean)
         order.append(winner)
         left.remove(winner)
     return order
+
+
+def _tied(row: BoardRow, other: BoardRow, metric: str) -> bool:
+    """Whether both have the metric and do not differ significantly in it; by a factor, where windows are compared."""
+    if metric not in row.figures or metric not in other.figures:
+        return False
+    by_ratio = row.point.repeats == "window" and COLUMN[metric].better < 0
+    return not differ(row.figures[metric], other.figures[metric], by_ratio)
 
 
 def _price(row: BoardRow, cost: str | None) -> float:
@@ -441,14 +455,9 @@ def _ties(row: BoardRow, rows: Sequence[BoardRow], only_ranking: bool) -> dict[s
     metrics = (*DELIVERY, *COST) if only_ranking else tuple(column.metric for column in COLUMNS if column.better)
     found = {}
     for metric in metrics:
-        if metric in row.figures:
-            others = [one for one in rows if one.variant != row.variant and metric in one.figures]
-            by_ratio = row.point.repeats == "window" and COLUMN[metric].better < 0
-            tied = tuple(
-                one.variant for one in others if not differ(row.figures[metric], one.figures[metric], by_ratio)
-            )
-            if tied:
-                found[metric] = tied
+        tied = tuple(one.variant for one in rows if one.variant != row.variant and _tied(row, one, metric))
+        if tied:
+            found[metric] = tied
     return found
 
 
@@ -458,7 +467,9 @@ def _verdict(rows: Sequence[BoardRow], delivery: str, cost: str | None) -> Board
         return None
     winner, *others = judged
     own = winner.figures[delivery]
-    ties = tuple(row.variant for row in others if row.variant in winner.ties.get(delivery, ()))
+    best = max(judged, key=lambda row: row.figures[delivery].mean)
+    as_good = {best.variant, *best.ties.get(delivery, ())}
+    ties = tuple(row.variant for row in others if row.variant in as_good)
     less = [row for row in others if row.variant not in ties and row.figures[delivery].mean < own.mean]
     next_row = max(less, key=lambda row: row.figures[delivery].mean, default=None)
     ceiling, ratio = winner.figures.get("ceiling"), winner.figures.get("delivery_ratio")
@@ -470,6 +481,7 @@ def _verdict(rows: Sequence[BoardRow], delivery: str, cost: str | None) -> Board
         cost=winner.figures.get(cost) if cost else None,
         seeds=own.seeds,
         ties=ties,
+        cost_ties=tuple(name for name in ties if cost and name in winner.ties.get(cost, ())),
         next=next_row.variant if next_row else None,
         lead=difference(own, next_row.figures[delivery]) if next_row else None,
         front=tuple(

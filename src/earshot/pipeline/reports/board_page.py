@@ -14,7 +14,7 @@ from typing import Any
 from earshot.pipeline.advice import advice_text as text
 from earshot.pipeline.advice.advise import Advice
 from earshot.pipeline.advice.search import Standing, TunedProtocol
-from earshot.pipeline.campaigns.board_text import TIE, best_of, point_words, verdict_words
+from earshot.pipeline.campaigns.board_text import NOTHING_DELIVERED, TIE, best_of, point_words, verdict_words
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import (
     COLUMN,
@@ -169,6 +169,9 @@ def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
     found = []
     for ranked in view.ranking.by_type:
         if (verdict := ranked.verdict) and len(view.rows) > 1:
+            if verdict.delivery.mean == 0.0:
+                found.append((f"{ranked.event_type}: nothing delivered", view.marks[verdict.winner]))
+                continue
             tied = f" {TIE} {len(verdict.ties)} others" if len(verdict.ties) > 1 else ""
             tied = f" {TIE} {verdict.ties[0]}" if len(verdict.ties) == 1 else tied
             delivered = measure_of(verdict.delivery_metric).label(verdict.delivery.mean)
@@ -178,11 +181,22 @@ def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
 
 def headline(verdict: BoardVerdict) -> str:
     """The winner and its ties in one line."""
+    if verdict.delivery.mean == 0.0:
+        return NOTHING_DELIVERED
     if not verdict.ties:
         return f"{verdict.winner} delivers most"
-    others = list(verdict.ties) if len(verdict.ties) <= MOST_NAMED else [f"{len(verdict.ties)} others"]
-    cost = f"; of these, {verdict.winner} costs least" if verdict.cost_metric else ""
-    return f"{listed([verdict.winner, *others])} deliver most{cost}"
+    first = f"{listed([verdict.winner, *_named(verdict.ties)])} deliver most"
+    if verdict.cost_metric is None:
+        return first
+    if not verdict.cost_ties:
+        return f"{first}; of these, {verdict.winner} costs least"
+    if len(verdict.cost_ties) == len(verdict.ties):
+        return f"{first}, at costs that do not differ"
+    return f"{first}; of these, {listed([verdict.winner, *_named(verdict.cost_ties)])} cost least"
+
+
+def _named(others: Sequence[str]) -> list[str]:
+    return list(others) if len(others) <= MOST_NAMED else [f"{len(others)} others"]
 
 
 def types_table(view: RankingView) -> list[PageBlock]:

@@ -26,10 +26,11 @@ def percent(value: float) -> str:
     points = 100 * value
     if points in (0.0, 100.0):
         return f"{points:.0f} %"
-    if 0 < points < 0.01 or 99.99 < points < 100:
-        return "< 0.01 %" if points < 50 else "> 99.99 %"
-    far = min(abs(points), abs(100 - points))
-    decimals = 0 if 9.95 <= points <= 90 else 1 if far >= 0.095 else 2
+    if 0 < points < 0.001 or 99.99 < points < 100:
+        return "< 0.001 %" if points < 50 else "> 99.99 %"
+    if 0 < points < 0.995:
+        return f"{points:.2g} %"
+    decimals = 0 if 9.95 <= points <= 90 else 1 if abs(100 - points) >= 0.095 else 2
     return f"{points:.{decimals}f} %"
 
 
