@@ -116,8 +116,8 @@ def _note(profile: Profile, term: Condition, above: tuple[PathStep, ...]) -> Non
         case Compare(Field(name), op, literal):
             _note_comparison(_ask(profile, name), op, literal, term)
         case Compare(LocationPath(steps=steps), op, literal):
-            found = _note_path(profile, steps, above)
-            _note_comparison(found, op, literal, term)
+            key = _note_path(profile, steps, above)
+            _note_comparison(_ask(profile, key), op, literal, term)
         case LocationPath(steps=steps):
             _note_path(profile, steps, above)
         case Within(distance_m):
@@ -131,8 +131,8 @@ def _note(profile: Profile, term: Condition, above: tuple[PathStep, ...]) -> Non
             _ask(profile, _key(above)).others.add(condition_text(term))
 
 
-def _note_path(profile: Profile, steps: tuple[PathStep, ...], above: tuple[PathStep, ...]) -> _Constraint:
-    """Enter each step and its predicates; what is asked of the last one."""
+def _note_path(profile: Profile, steps: tuple[PathStep, ...], above: tuple[PathStep, ...]) -> str:
+    """Enter each step and its predicates; the key of the last one. The root counts by its name, the type."""
     for step in steps:
         if step.kind is not NodeKind.SELF:
             above = (*above, replace(step, predicates=()))
@@ -142,7 +142,7 @@ def _note_path(profile: Profile, steps: tuple[PathStep, ...], above: tuple[PathS
                 _ask(profile, _key(above))
             for predicate in step.predicates:
                 _note(profile, predicate, above)
-    return _ask(profile, _key(above))
+    return _key(above)
 
 
 def _key(above: tuple[PathStep, ...]) -> str:
