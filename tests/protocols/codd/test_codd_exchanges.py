@@ -65,6 +65,7 @@ from earshot.protocols.machine import (
 )
 from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
+from earshot.wire import decode, encode
 
 LINK = 1 << 32
 "The documents for a node's first child are numbered from here on, those for its second child from twice that on."
@@ -708,6 +709,11 @@ def test_a_prospective_parent_says_whether_it_has_room() -> None:
     orphan = parent_of("ax")
     orphan.trees[TREE].parent = ""
     assert orphan.hear(asked, "z", 2.0) == [Send("z", Overhead(TREE, 5, 1.0, False, ()))]
+
+
+def test_overheads_are_shares_or_counts_on_the_wire() -> None:
+    for packet in (Move(TREE, 0.25), Reorganize(TREE, 0.0), Overhead(TREE, 1, 7.0, True, ("x",))):
+        assert decode(encode(packet)) == packet
 
 
 # Overlap.
