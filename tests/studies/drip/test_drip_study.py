@@ -14,7 +14,8 @@ from earshot.protocols.drip.delay import exact_factor, printed_meeting_time, rea
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Sharing
-from earshot.studies.drip import analysis_claims
+from earshot.simulation.scenario.library import load_scenario
+from earshot.studies.drip import analysis_claims, claims
 from earshot.studies.drip.claims import direction
 from earshot.studies.drip.run_log import RunLog, _total_wait
 from earshot.studies.drip.runs import grown, simulated, walks
@@ -130,6 +131,20 @@ def test_more_copies_need_both_more_transmission_and_more_memory() -> None:
         assert finding("More copies need more", coverage=rows).holds is holds
 
 
+def test_more_destinations_must_deliver_more_at_every_l_that_is_meant() -> None:
+    def runs(**delivered: float) -> list[dict[str, Any]]:
+        row = {"brokers": 20, "copies": 2, "seed": 0, "units": 15, "cost": 9.0}
+        return [{**row, "nearest": int(name[1:]), "delivery_ratio": ratio} for name, ratio in delivered.items()]
+
+    for nearest, expected in (
+        (runs(l1=0.8, l2=0.9, l4=0.95, l5=0.96, l7=0.97), [True, True]),
+        (runs(l1=0.8, l2=0.9, l4=0.95, l5=0.96, l7=0.90), [False, True]),
+        (runs(l1=0.8, l2=0.9, l4=0.85, l5=0.96, l7=0.97), [False, False]),
+    ):
+        readings = finding("The larger l is", nearest=nearest, coverage=[], delay=[]).all_readings
+        assert [reading.holds for reading in readings] == expected
+
+
 def test_settings_that_change_an_answer_would_show() -> None:
     def run(point: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -210,6 +225,17 @@ def test_claims_about_the_analysis_can_hold_and_fail() -> None:
         assert finding("The local broker of a node", delay=shares).holds is holds
     assert [one.holds for one in finding("The delay is in a logarithmic").all_readings] == [False, True]
     assert [one.holds for one in finding("Equation 2 gives the number").all_readings] == [False, True]
+
+
+def test_the_share_of_events_that_brokers_detect_follows_from_the_power_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = "Most events are detected by brokers themselves"
+    expected = finding(start)
+    # The share of the largest q of a density that falls with the power of -2.5: q to the power of 1 - 1 / 1.5.
+    by_law = [(k / 200) ** (1 / 3) for k in (10, 20, 30)]
+    assert (expected.holds, expected.series[0].y) == (False, pytest.approx(by_law, abs=0.06))
+    heavier = load_scenario("drip").with_({"ability.exponent": 2.1})
+    monkeypatch.setattr(claims, "load_scenario", lambda _: heavier)
+    assert finding(start).holds is True
 
 
 def test_every_claim_that_can_be_measured_names_what_would_make_it_fail() -> None:
