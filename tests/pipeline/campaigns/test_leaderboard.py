@@ -18,6 +18,7 @@ from earshot.pipeline.campaigns.board_text import (
     board_csv,
     board_json,
     board_words,
+    cell,
     number,
     percent,
     point_words,
@@ -427,6 +428,12 @@ def test_where_windows_are_repeats_costs_are_compared_by_their_ratio() -> None:
     ]
     assert [(row.rank, row.ties.get("airtime_mean")) for row in of_windows.rows] == [(1, None), (2, None)]
     assert of_windows.point.repeats == "window"
+
+
+def test_airtime_in_a_table_is_in_percent() -> None:
+    first, second = Runs().add("a", [0.5, 0.6], [0.000162, 0.000164]).add("b", [0.4, 0.5], [0.5, 0.5]).ranking().rows
+    assert cell(first, "airtime_mean", first) == "0.016 ± 0.0013 %"
+    assert cell(second, "airtime_mean", first) == "50 ± 0 %"
 
 
 @pytest.mark.parametrize(

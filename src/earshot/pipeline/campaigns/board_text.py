@@ -30,6 +30,8 @@ TIE = "≈"
 "Marks a figure that does not differ significantly from the best one of its column."
 FEW = 3
 "At most this number of points are listed one by one."
+IN_PERCENT = ("airtime_mean", "airtime_busiest")
+"Shares that are mostly far below one."
 ENOUGH = 5
 "With fewer seeds intervals are so wide that ties say little."
 NOTHING_DELIVERED = "No protocol delivered anything"
@@ -57,13 +59,16 @@ def short(value: float) -> str:
     return f"{value:.2e}"
 
 
-def number(figure: Figure | None) -> str:
+def number(figure: Figure | None, in_percent: bool = False) -> str:
     """A figure with the wider half of its interval."""
     if figure is None:
         return "-"
-    if not figure.has_interval:
-        return short(figure.mean)
-    return f"{short(figure.mean)} ± {short(max(figure.mean - figure.low, figure.high - figure.mean))}"
+    parts = [figure.mean]
+    if figure.has_interval:
+        parts.append(max(figure.mean - figure.low, figure.high - figure.mean))
+    if in_percent:
+        return " ± ".join(f"{100 * part:.2g}" for part in parts) + " %"
+    return " ± ".join(map(short, parts))
 
 
 def percent(figure: Figure | None) -> str:
@@ -224,7 +229,7 @@ def heading(column: BoardColumn) -> str:
 def cell(row: BoardRow, metric: str, best: BoardRow | None) -> str:
     """A figure, marked where it ties with the best row of its column."""
     tied = best is not None and row.variant != best.variant and best.variant in row.ties.get(metric, ())
-    return number(row.figures.get(metric)) + (f" {TIE}" if tied else "")
+    return number(row.figures.get(metric), in_percent=metric in IN_PERCENT) + (f" {TIE}" if tied else "")
 
 
 def best_of(rows: Iterable[BoardRow], metric: str) -> BoardRow | None:
