@@ -125,7 +125,9 @@ def _meetings(pieces: Legs, number: Ints, range_m: float, partitions: Sequence[P
         some = slice(begin, end)
         widest_m = float(half_m[some].max())
         i, j, squared = pairs_within(x[some], y[some], range_m + 2.0 * widest_m, number[some] - number[begin])
-        i, j = i + begin, j + begin
+        # In order of slices: the pairs of several slices come mixed.
+        in_time = stable_order(number[some][i] - number[begin])
+        i, j, squared = i[in_time] + begin, j[in_time] + begin, squared[in_time]
         start, until = pieces.start[i], pieces.end[i]
         if not _side_by_side(pieces, number, some):
             start, until = np.maximum(start, pieces.start[j]), np.minimum(until, pieces.end[j])
@@ -183,8 +185,8 @@ def _merged(found: ContactColumns) -> ContactColumns:
 
 
 def _by_pair(pair: Ints, start: Floats) -> Ints:
-    """The order of pair and then of start. Contacts come in order of their slices of time, and so nearly always of
-    their start."""
+    """The order of pair and then of start. Contacts come in order of their slices of time, and so those of a pair
+    nearly always in order of their start."""
     order = stable_order(pair)
     sorted_pair, sorted_start = pair[order], start[order]
     if ((sorted_pair[1:] != sorted_pair[:-1]) | (sorted_start[1:] >= sorted_start[:-1])).all():
