@@ -37,6 +37,11 @@ def verdicts(rows: list[tuple[float, float]], max_speed: float = 10.0) -> list[s
         ([(0, 900), (1, 0), (2, 9), (3, 12)], ["impossible", KEPT, KEPT, KEPT]),
         ([(0, 0), (1, 900), (2, 1800)], [KEPT, "impossible", "impossible"]),
         ([(5, 1)], [KEPT]),
+        # One row of a wrong clock; two that came late; the last row of a wrong clock cannot be told from a good one.
+        ([(0, 0), (2999, 5), (1, 5), (2, 9)], [KEPT, "unordered", KEPT, KEPT]),
+        ([(2999, 5), (1, 5), (2, 9), (3, 500)], ["unordered", KEPT, KEPT, "impossible"]),
+        ([(0, 0), (3, 5), (4, 5), (1, 9), (2, 9), (5, 9)], [KEPT, KEPT, KEPT, "unordered", "unordered", KEPT]),
+        ([(0, 0), (1, 5), (2999, 9), (2, 9)], [KEPT, KEPT, KEPT, "unordered"]),
     ],
 )
 def test_each_row_is_judged_by_the_last_one_kept(rows: list[tuple[float, float]], expected: list[str]) -> None:
@@ -57,6 +62,15 @@ def test_what_is_kept_is_in_order_and_possible(rows: list[tuple[float, float]]) 
 
 def verdicts_row_by_row(rows: list[tuple[float, float]], max_speed: float) -> list[str]:
     """What the module says of each reason, one row after the other."""
+    wrong_clock = [
+        i + 2 < len(rows) and (rows[i - 1][0] if i else -math.inf) < rows[i + 1][0] < rows[i + 2][0] < rows[i][0]
+        for i in range(len(rows))
+    ]
+    rest = iter(verdicts_in_turn([row for row, wrong in zip(rows, wrong_clock, strict=True) if not wrong], max_speed))
+    return ["unordered" if wrong else next(rest) for wrong in wrong_clock]
+
+
+def verdicts_in_turn(rows: list[tuple[float, float]], max_speed: float) -> list[str]:
 
     def reachable(before: tuple[float, float], after: tuple[float, float]) -> bool:
         return abs(after[1] - before[1]) <= (after[0] - before[0]) * max_speed * (1 + 1e-9)

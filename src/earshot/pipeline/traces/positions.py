@@ -8,8 +8,9 @@ A sighting is rejected as
   no order of their own: their rows are put in order of time, and none is rejected for that;
 - `impossible`: it is further from the node's last row than `max_speed_m_s` allows.
 
-Each is judged against the last row that was kept. A first row that the second cannot follow, while
-the third can follow the second, is itself the impossible one: receivers start with a bad fix.
+Each is judged against the last row that was kept, with two exceptions. A first row that the second cannot follow,
+while the third can follow the second, is itself the impossible one: receivers start with a bad fix. A row that lies
+after the next two rows, while they follow the row before it in order, is itself the unordered one: its clock was wrong.
 """
 
 from __future__ import annotations
@@ -113,6 +114,23 @@ class _Check:
 
 def judged(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:
     """One node's rows in the order of its files: 0 for a row to keep, else which reason it fails by."""
+    ahead = _ahead(time)
+    if ahead.any():
+        verdict = np.full(len(time), _UNORDERED)
+        verdict[~ahead] = _judged_in_turn(time[~ahead], x[~ahead], y[~ahead], max_speed_m_s)
+        return verdict
+    return _judged_in_turn(time, x, y, max_speed_m_s)
+
+
+def _ahead(time: Floats) -> npt.NDArray[np.bool_]:
+    """The rows of a wrong clock: one lies after the next two rows, and these follow the row before it in order."""
+    ahead = np.zeros(len(time), dtype=bool)
+    before, following, second = np.concatenate(([-np.inf], time[:-3])), time[1:-1], time[2:]
+    ahead[:-2] = (before[: len(second)] < following) & (following < second) & (second < time[:-2])
+    return ahead
+
+
+def _judged_in_turn(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:
     newer = np.ones(len(time), dtype=bool)
     newer[1:] = time[1:] > np.maximum.accumulate(time)[:-1]
     way = np.flatnonzero(newer)
@@ -130,7 +148,7 @@ def judged(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDAr
 
 
 def _judged_one_by_one(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:
-    """`judged` where a jump is impossible: each row's verdict then depends on the one before."""
+    """`_judged_in_turn` where a jump is impossible: each row's verdict then depends on the one before."""
     verdict = np.full(len(time), _KEPT)
 
     def reachable(i: int, j: int) -> bool:
