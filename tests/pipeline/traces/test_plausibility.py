@@ -20,7 +20,15 @@ from earshot.geometry import LocalPlane, Position
 from earshot.pipeline.campaigns.flow import expected_counts, keep_own_workload
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.traces.ingest import IngestSettings, ingest
-from earshot.pipeline.traces.plausibility import TraceUnits, mostly_rejected
+from earshot.pipeline.traces.plausibility import (
+    FarRows,
+    TraceFigures,
+    TraceUnits,
+    doubts_about,
+    far_times,
+    mostly_rejected,
+    wrong_clocks,
+)
 from earshot.pipeline.traces.trace_scenario import scenario_doubts, scenario_from_trace
 from earshot.traces import read_trace
 from earshot.traces.xml_formats import header_of
@@ -67,7 +75,7 @@ def test_a_sumo_file_says_in_its_header_whether_it_has_degrees(tmp_path: Path) -
 
 def test_units_that_contradict_each_other_are_refused() -> None:
     assert TraceUnits.of("ms,km").length_factor == 1000.0
-    with pytest.raises(TraceError, match="there is no unit 'feet'; there are: s, ms, us, m, km"):
+    with pytest.raises(TraceError, match="there is no unit 'feet'; there are: s, ms, us, ns, m, km"):
         TraceUnits.of("feet")
     with pytest.raises(TraceError, match="contradict each other"):
         TraceUnits.of("m,degrees")
@@ -82,6 +90,40 @@ def test_a_trace_of_which_most_is_rejected_says_why() -> None:
     assert mostly_rejected({"duplicate": 5, "impossible": 1200}, 100, 7, 1) == (
         "1,205 of 1,305 rows are rejected (duplicate 5, impossible 1,200): the table `rejects` says why, row by row"
     )
+
+
+def test_a_row_is_far_in_time_by_the_span_of_the_others_and_by_a_day() -> None:
+    assert far_times(0.0, 50.0, (10.0, 40.0)) is None
+    assert far_times(0.0, 80_000.0, (10.0, 40.0)) is None, "a quiet night is no wrong clock"
+    assert far_times(0.0, 90_000.0, (10.0, 40.0)) == (10.0 - 86_400.0, 40.0 + 86_400.0)
+    week, year = 604_800.0, 31_536_000.0
+    assert far_times(0.0, 10 * week, (0.0, week)) is None
+    assert far_times(-year, week, (0.0, week)) == (-10 * week, 11 * week)
+
+
+def test_a_few_rows_far_from_all_others_are_named_with_the_range_of_the_others() -> None:
+    one = FarRows(1, "bus7", 32_472_144_000.0, "bad.csv", 12, 1463, 1_700_000_000.0, 1_700_003_600.0)
+    assert wrong_clocks(one) == (
+        "1 of 1,464 rows lies far from all others in time: node bus7 at 2999-01-01 00:00:00 (bad.csv, line 12); all "
+        "others lie between 2023-11-14 22:13:20 and 2023-11-14 23:13:20; its clock may have been wrong: correct or "
+        "remove it"
+    )
+    assert wrong_clocks(replace(one, count=3, time=5e6, start=0.0, end=600.0)) == (
+        "3 of 1,466 rows lie far from all others in time: first node bus7 at 5000000 s (bad.csv, line 12); all others "
+        "lie between 0 s and 600 s; their clock may have been wrong: correct or remove them"
+    )
+    assert wrong_clocks(replace(one, count=100)) == "", "these are a part of the trace"
+
+
+def test_times_after_the_year_2200_are_doubted() -> None:
+    figures = TraceFigures(False, 2, 0.0, 7.2e9, 1.0, (0.0, 0.0, 900.0, 900.0), 10.0)
+    assert doubts_about(figures, TraceUnits()) == []
+    late = replace(figures, end=32_472_144_000.0)
+    assert doubts_about(late, TraceUnits()) == [
+        "times reach until 2999-01-01 00:00:00, after the year 2200: their unit may be another, or they may not count "
+        "since 1970; settle it with --units s, ms, us or ns"
+    ]
+    assert doubts_about(late, TraceUnits.of("s")) == []
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +153,12 @@ def degrees(lat: float, lon: float, swapped: bool = False) -> list[tuple[object,
         there = plane.lat_lon(Position(float(str(x)), float(str(y))))
         found.append((node, time, *(there[::-1] if swapped else there), speed))
     return found
+
+
+def with_wrong_clock() -> list[tuple[object, ...]]:
+    """The last row of one car is of the year 2999; the rest of the drive is in 2023."""
+    rows = [(node, 1_700_000_000 + time, *rest) for node, time, *rest in drive() if isinstance(time, float)]
+    return [*rows[:10], (rows[10][0], 32_472_144_000, *rows[10][2:]), *rows[11:]]
 
 
 PLANE, GLOBE = "node,time,x,y,speed", "node,time,lat,lon,speed"
@@ -144,6 +192,13 @@ CASES = {
         "ms",
         r"times look like milliseconds: the trace's own speeds \(10.0 m/s\) are about 1000 times those from row to row",
     ),
+    "clock": (
+        PLANE,
+        with_wrong_clock(),
+        "",
+        r"1 of 44 rows lies far from all others in time: node car0 at 2999-01-01 00:00:00 \(.*clock.csv, line 12\); "
+        "all others lie between 2023-11-14 22:13:20 and 2023-11-14 22:14:10",
+    ),
     "slowms": (
         "node,time,x,y",
         NO_SPEED,
@@ -175,6 +230,8 @@ def test_a_doubt_is_said_recorded_settled_or_refused(lake: Lake, tmp_path: Path,
     with pytest.raises(TraceError, match=doubt):
         ingest(lake, [file], "strict", IngestSettings(max_speed_m_s=math.inf, strict=True))
     assert not lake.has("traces", trace="strict")
+    if not units:
+        return
     settled = ingest(lake, [file], f"{name}-settled", IngestSettings(max_speed_m_s=math.inf, units=units))
     assert settled.doubts == []
     if name not in ("huge", "few"):

@@ -19,12 +19,15 @@ from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.spark.tasks import are_few
 from earshot.pipeline.traces.motion import resampled, rows_at_steps
 from earshot.pipeline.traces.plausibility import (
+    FarRows,
     TraceFigures,
     TraceUnits,
     breaks_off,
     doubts_about,
+    far_times,
     mostly_rejected,
     outside_globe,
+    wrong_clocks,
 )
 from earshot.pipeline.traces.positions import REASONS, checked
 from earshot.traces.files import expanded, is_address, local_path, size_of, stem
@@ -64,7 +67,7 @@ class IngestSettings:
     interval_s: float | None = None
     "Interpolate positions at every multiple of this time; None: keep the trace's own."
     units: str = ""
-    "Settles doubts: ms, us, s; m, km, cm, mm, degrees; lonlat (latitude and longitude are exchanged). As in `ms,km`."
+    "Settles doubts: s, ms, us, ns; m, km, cm, mm, degrees; lonlat (latitude and longitude exchanged). As in `ms,km`."
     strict: bool = False
     "Whether a doubt about the trace is an error."
 
@@ -251,6 +254,7 @@ def _written(
         F.min("time").alias("start"),
         F.max("time").alias("end"),
         F.percentile_approx("gap_s", 0.5, 10_000).alias("interval_s"),
+        F.percentile_approx("time", [0.25, 0.75], 1000).alias("quartiles"),
         *(F.min(name).alias(f"least_{name}") for name in ("x_m", "y_m")),
         *(F.max(name).alias(f"most_{name}") for name in ("x_m", "y_m")),
         F.bit_xor(F.xxhash64("node", "time", "x_m", "y_m")).alias("content"),
@@ -262,7 +266,10 @@ def _written(
         raise _nothing_in(files, rejected)
     seen = found[None]
     box = tuple(seen[name] for name in ("least_x_m", "least_y_m", "most_x_m", "most_y_m"))
-    doubts = _doubts(lake, trace, files, settings, seen, box, plane, rejected if reasons.get("unparsable") else None)
+    far = _far_rows(kept, seen)
+    doubts = _doubts(
+        lake, trace, files, settings, seen, box, plane, rejected if reasons.get("unparsable") else None, far
+    )
     if doubt := mostly_rejected(reasons, seen["rows"], seen["nodes"], len(files)):
         doubts = [doubt, *doubts]
     if doubts and settings.strict:
@@ -319,6 +326,31 @@ def _speeds(plane: LocalPlane | None) -> list[Any]:
     return [F.percentile_approx(F.when(moving, one), 0.5, 1000).alias(name) for name, one in named.items()]
 
 
+def _far_rows(kept: DataFrame, seen: Any) -> FarRows | None:
+    """The rows that are far from all others in time, if there are any."""
+    from pyspark.sql import functions as F
+
+    if (between := far_times(seen["start"], seen["end"], seen["quartiles"])) is None:
+        return None
+    far = ~F.col("time").between(*between)
+    first = F.min(F.when(far, F.struct("file", "line", "node", "time"))).alias("first")
+    near = F.when(~far, F.col("time"))
+    (row,) = kept.agg(
+        F.count_if(far).alias("count"), first, F.min(near).alias("start"), F.max(near).alias("end")
+    ).collect()
+    shown = row["first"]
+    return FarRows(
+        row["count"],
+        shown["node"],
+        shown["time"],
+        shown["file"],
+        shown["line"],
+        seen["rows"] - row["count"],
+        row["start"],
+        row["end"],
+    )
+
+
 def _doubts(
     lake: Lake,
     trace: str,
@@ -328,19 +360,21 @@ def _doubts(
     box: Any,
     plane: LocalPlane | None,
     unparsable: DataFrame | None,
+    far: FarRows | None,
 ) -> list[str]:
+    clocks = wrong_clocks(far) if far else ""
     figures = TraceFigures(
         geo=plane is not None,
         nodes=seen["nodes"],
-        start=seen["start"],
-        end=seen["end"],
+        start=far.start if far and clocks else seen["start"],
+        end=far.end if far and clocks else seen["end"],
         interval_s=seen["interval_s"],
         box=box,
         speed_m_s=seen["speed"],
         given_speed_m_s=seen["given_speed"],
         swapped_speed_m_s=seen["swapped_speed"] if plane else None,
     )
-    doubts = doubts_about(figures, TraceUnits.of(settings.units))
+    doubts = [*([clocks] if clocks else []), *doubts_about(figures, TraceUnits.of(settings.units))]
     if unparsable is not None:
         broken = unparsable.where("detail like 'the file breaks off%'").select("file").distinct().limit(5).collect()
         doubts += [breaks_off(row["file"], seen["start"], seen["end"]) for row in broken]

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from earshot.errors import TraceError
 from earshot.traces.xml_formats import header_of
@@ -23,7 +24,17 @@ SOUND_M_S = 340.0
 "Nodes of a trace are slower than this."
 SLOW_M_S = 0.05
 "Vehicles and people that move are faster than this."
-TIMES: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+DAY_S = 86_400.0
+FAR_SPANS = 10.0
+"A row is far from the others in time if it lies this many times the span of their middle half away, and a day."
+FEW_ROWS = 0.05
+"The share of a trace's rows up to which rows that are far from the others are probably wrong."
+DATES_FROM_S = 1e8
+"Later times are shown as dates: they count since the epoch."
+YEAR_2200_S = 7_258_118_400.0
+MOST_DATE_S = 253_402_300_800.0
+"The year 10000."
+TIMES: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 LENGTHS: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mm": 0.001}
 UNITS = (*TIMES, *LENGTHS, "degrees", "lonlat")
 
@@ -86,6 +97,48 @@ class TraceFigures:
         return self.box[3] - self.box[1]
 
 
+@dataclass(frozen=True, slots=True)
+class FarRows:
+    """A few rows that lie far from all others in time, and the range of the others."""
+
+    count: int
+    node: str
+    "Of the first of them, as are time, file and line."
+    time: float
+    file: str
+    line: int
+    others: int
+    start: float
+    end: float
+
+
+def far_times(start: float, end: float, quartiles: Sequence[float]) -> tuple[float, float] | None:
+    """The times between which a trace's rows are expected, by the quartiles of their times; None where all of them,
+    from `start` to `end`, lie between."""
+    far_s = max(FAR_SPANS * (quartiles[1] - quartiles[0]), DAY_S)
+    least, most = quartiles[0] - far_s, quartiles[1] + far_s
+    return None if least <= start and end <= most else (least, most)
+
+
+def wrong_clocks(far: FarRows) -> str:
+    """The doubt about rows that are far from all others in time; empty where they are many."""
+    if far.count > max(1.0, FEW_ROWS * (far.count + far.others)):
+        return ""
+    lies, its, first = ("lies", "its", "") if far.count == 1 else ("lie", "their", "first ")
+    return (
+        f"{far.count:,} of {far.count + far.others:,} rows {lies} far from all others in time: {first}node {far.node} "
+        f"at {moment(far.time)} ({far.file}, line {far.line}); all others lie between {moment(far.start)} and "
+        f"{moment(far.end)}; {its} clock may have been wrong: correct or remove {'it' if far.count == 1 else 'them'}"
+    )
+
+
+def moment(time_s: float) -> str:
+    """A time of a trace in words: a date where it counts since the epoch, otherwise seconds."""
+    if DATES_FROM_S <= time_s < MOST_DATE_S:
+        return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{time_s:.12g} s"
+
+
 def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
     """What is implausible, the likeliest reason first."""
     doubts: list[str] = []
@@ -117,6 +170,11 @@ def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
             )
     if "time" not in units.settled and not in_kilometres and (why := _milliseconds(found)):
         doubts.append(f"times look like milliseconds: {why}; read them with --units ms, or settle it with --units s")
+    if "time" not in units.settled and found.end >= YEAR_2200_S:
+        doubts.append(
+            f"times reach until {moment(found.end)}, after the year 2200: their unit may be another, or they may not "
+            "count since 1970; settle it with --units s, ms, us or ns"
+        )
     if found.geo and "order" not in units.settled and (why := _swapped(found)):
         doubts.append(f"latitude and longitude look swapped: {why}; read them with --units lonlat")
     return doubts
