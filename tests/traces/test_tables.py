@@ -15,7 +15,9 @@ import pytest
 from earshot.errors import TraceError
 from earshot.traces.sightings import Sightings, TraceOptions
 from earshot.traces.tables import (
+    MICROSECONDS_FROM,
     MILLISECONDS_FROM,
+    NANOSECONDS_FROM,
     TableColumns,
     _arrow_values,
     _filled,
@@ -148,8 +150,11 @@ def times(texts: Any, factor: float | None = None, time_format: str | None = Non
     return listed(block(columns, time_format, t=texts, x=["0"] * count, y=["0"] * count).number("time"))
 
 
-def test_times_are_seconds_milliseconds_from_1e11_on_or_dates() -> None:
-    assert MILLISECONDS_FROM == 1e11
+def test_times_are_seconds_smaller_units_from_1e11_on_or_dates() -> None:
+    assert (MILLISECONDS_FROM, MICROSECONDS_FROM, NANOSECONDS_FROM) == (1e11, 1e14, 1e17)
+    now_s = 1_700_000_000.0
+    assert times([f"{now_s * factor:.0f}" for factor in (1, 1e3, 1e6, 1e9)]) == [now_s] * 4
+    assert times(["1e14", "-1e14", "9e13", "1e17", "9e16", ""]) == [1e8, -1e8, 9e10, 1e8, 9e10, None]
     assert times(["99999999999", "1e11", "-1e11", "-5", "1970-01-01T00:00:10Z", " 1970-01-02 "]) == [
         99999999999.0, 1e8, -1e8, -5.0, 10.0, 86400.0,
     ]  # fmt: skip

@@ -33,7 +33,7 @@ FORMATS = "sumo-fcd, ns2, bonnmotion, one, gpx, csv, spool, or a plug-in"
     "--units",
     default="",
     metavar="UNIT,...",
-    help="The units, if they are in doubt: s, ms, us; m, km, cm, mm, degrees; lonlat.",
+    help="The units, if they are in doubt: s, ms, us, ns; m, km, cm, mm, degrees; lonlat.",
 )
 @click.option("--strict", is_flag=True, help="Treat a doubt about the trace as an error, and write nothing.")
 @click.option("--time-format", default="", metavar="FORMAT", help="For CSV: the format of times: %d/%m/%Y %H:%M.")

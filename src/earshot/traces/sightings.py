@@ -37,7 +37,7 @@ class TraceOptions:
     swapped: bool = False
     "Latitude and longitude are exchanged."
     time_factor: float | None = None
-    "Seconds in the trace's unit of time; None: the unit is a second, or a millisecond if times are very large."
+    "Seconds in the trace's unit of time; None: the unit is a second, or a smaller one if times are very large."
     others: bool = False
     "Whether to keep further values of a row."
 

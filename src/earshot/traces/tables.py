@@ -60,8 +60,9 @@ KNOWN: dict[str, tuple[str, ...]] = {
 }
 "In the order in which they are tried: in a table with vehicle_id and id, vehicle_id is the node."
 
-MILLISECONDS_FROM = 1e11
-"A larger time is in milliseconds: in seconds it would be after the year 5138."
+MILLISECONDS_FROM, MICROSECONDS_FROM, NANOSECONDS_FROM = 1e11, 1e14, 1e17
+"""Larger times are in milliseconds, microseconds or nanoseconds since the epoch: each of these limits is in the year
+1973 by its own unit, and after the year 5138 by the unit before."""
 
 _KILOMETRES_AN_HOUR = {"speedkmh", "speedkph", "spdkmh"}
 _MEASURED = ("time", "x", "y", "lat", "lon", "speed", "heading")
@@ -246,12 +247,11 @@ def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 
 def _times(values: Values, time_format: str | None, problems: list[str | None], factor: float | None = None) -> Floats:
-    """Times in seconds: numbers are in seconds (or milliseconds, if too large), or are multiplied by the factor; dates
-    count since the epoch."""
+    """Times in seconds: numbers are in seconds (or milliseconds, microseconds or nanoseconds, if too large), or are
+    multiplied by the factor; dates count since the epoch."""
     times, unread = (np.full(len(values), np.nan), np.ones(len(values), bool)) if time_format else _numbers(values)
     with np.errstate(invalid="ignore"):
-        large = times / 1000.0
-        times = np.where(np.abs(times) >= MILLISECONDS_FROM, large, times) if factor is None else times * factor
+        times = _seconds(times) if factor is None else times * factor
     for i in np.flatnonzero(unread).tolist():
         text = values[i]
         if isinstance(text, str):
@@ -259,6 +259,13 @@ def _times(values: Values, time_format: str | None, problems: list[str | None], 
                 times[i] = epoch_seconds(text.strip(), time_format)
     _mark(problems, ~np.isfinite(times), lambda i: _problem(values[i], "time", "a time"))
     return times
+
+
+def _seconds(times: Floats) -> Floats:
+    """Times whose unit is told by their size, in seconds."""
+    limits = (MILLISECONDS_FROM, MICROSECONDS_FROM, NANOSECONDS_FROM)
+    units_a_second = np.array([1.0, 1e3, 1e6, 1e9])
+    return np.asarray(times / units_a_second[np.searchsorted(limits, np.abs(times), side="right")])
 
 
 # -- CSV
