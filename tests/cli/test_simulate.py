@@ -73,6 +73,52 @@ def test_a_scenario_file_of_the_user_runs(tmp_path: Path) -> None:
     assert json_of("simulate", str(tmp_path / "mine.toml"), "-p", "flooding")["scenario"] == "mine"
 
 
+def street(folder: Path, nodes: int = 2) -> str:
+    """A scenario that plays back a file in which each node drives for 50 s, straight to the east."""
+    rows = [f"car{node},{time},{10 * time},{50 * node}" for node in range(nodes) for time in range(0, 51, 5)]
+    (folder / "street.csv").write_text("\n".join(["node,time,x,y", *rows]) + "\n")
+    (folder / "street.toml").write_text(
+        'base = "base"\nwithout = ["nodes.node.count"]\nduration_s = 50\nwarm_up_s = 5\ncool_down_s = 5\n'
+        "[area]\nwidth_m = 500\nheight_m = 100\n[publish.news]\ncount = 1\n"
+        '[nodes.node]\nmobility = {kind = "playback", file = "street.csv"}\n'
+    )
+    return str(folder / "street.toml")
+
+
+def doubts(*arguments: str) -> list[str]:
+    said = call("simulate", *arguments, "-p", "flooding").stderr.splitlines()
+    return [line.removeprefix("warning: ") for line in said if line.startswith("warning: ")]
+
+
+def test_playback_of_a_file_beyond_its_end_is_doubted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = street(tmp_path)
+    assert doubts(file) == []
+    beyond = "the window 0 to 90 s reaches beyond trace street.csv, which lasts from 0 to 50 s: for 40 s nobody moves"
+    assert doubts(file, "--set", "duration_s=90") == [beyond]
+    assert doubts(file, "--set", "duration_s=90", "--set", "warm_up_s=60") == [
+        beyond,
+        "no node is there while events are published, from 60 to 85 s of the run: change duration_s, warm_up_s, "
+        "cool_down_s or the trace's start_s",
+    ]
+    assert beyond in refused(capsys, "simulate", file, "-p", "flooding", "--set", "duration_s=90", "--strict")
+
+
+def test_a_trace_of_one_node_is_doubted(tmp_path: Path) -> None:
+    assert doubts(street(tmp_path, nodes=1)) == [
+        "only node car0 is there while events are published, from 5 to 45 s of the run: nobody else can receive them"
+    ]
+
+
+def test_doubts_are_about_the_scenario_that_runs(tmp_path: Path) -> None:
+    file = street(tmp_path)
+    (tmp_path / "small.toml").write_text('base = "street.toml"\n[area]\nwidth_m = 100\n')
+    (said,) = doubts(str(tmp_path / "small.toml"))
+    assert said.startswith("the area is smaller than the trace: ")
+    assert doubts(str(tmp_path / "small.toml"), "--set", "area.width_m=500") == []
+    (said,) = doubts(file, "--set", "area.width_m=100")
+    assert said.startswith("the area is smaller than the trace: ")
+
+
 def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
     import pyarrow.parquet
 

@@ -10,7 +10,7 @@ import click
 from earshot.cli.options import DURATION, chosen_protocols, default_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
-from earshot.cli.traces import TraceChoice, checked_scenario, read_into_lake, window_options
+from earshot.cli.traces import TraceChoice, check_scenarios, read_into_lake, window_options
 
 WIDTH = 100
 
@@ -130,4 +130,4 @@ def check_choice(trace: str, choice: TraceChoice, lake: str) -> None:
         events=choice.events,
         subscriptions=choice.subscriptions,
     )
-    checked_scenario(made, choice.strict)
+    check_scenarios([made], choice.strict)

@@ -23,7 +23,7 @@ from earshot.cli.options import (
 )
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table, warn
-from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
+from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
     from earshot.pipeline.campaigns.swept_keys import run_columns
 
     wanted = read_campaign(campaign)
+    check_scenarios({id(run.scenario): run.scenario for run in wanted.runs}.values())
     warn(wanted.doubts())
     with ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)
@@ -170,6 +171,7 @@ def compare(
         raise UsageError("--most is the highest multiple that --capacity tries: give both, or neither")
     named = scenario_or_trace(scenario, choice, lake)
     changed = named.with_(**pairs(changes, "--set", toml_value))
+    check_scenarios([changed], choice.strict)
     names: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
     if settings_file is not None:
         advised = read_settings_file(settings_file)

@@ -10,6 +10,7 @@ import click
 from earshot.cli.options import chosen_protocols, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table, warn
+from earshot.cli.traces import check_scenarios
 
 if TYPE_CHECKING:
     from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
@@ -59,6 +60,7 @@ def capacity(
 
     named = load_scenario(scenario)
     changed = named.with_(**pairs(changes, "--set", toml_value))
+    check_scenarios([changed])
     chosen: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
     warn(campaign("capacity", [changed], chosen, range(1)).doubts())
     with ProgressBar(f"capacity on {changed.name}", 0) as bar, open_lake(lake, bar=bar) as opened:

@@ -25,7 +25,7 @@ from earshot.cli.options import (
 )
 from earshot.cli.spark import LakeOptions, lake_options
 from earshot.cli.tables import print_json, print_table, warn
-from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
+from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def simulate(
     from earshot.simulation.engine.summary import summarise
 
     chosen = scenario_or_trace(scenario, choice, lake).with_(pairs(changes, "--set", toml_value))
+    check_scenarios([chosen], choice.strict)
     given: dict[str, Any] = pairs(settings, "--setting", str)
     if settings_file is not None:
         advised = read_settings_file(settings_file, protocol)

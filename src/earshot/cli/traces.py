@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,7 @@ class TraceChoice:
                 f"window: {found.duration_s:g} s in the middle of {whole_s:,.0f} s; --window FROM-TO chooses another",
                 err=True,
             )
-        return checked_scenario(found, self.strict)
+        return found
 
 
 def report_doubt(doubt: str, strict: bool) -> None:
@@ -122,16 +122,18 @@ def report_doubt(doubt: str, strict: bool) -> None:
     warn([doubt])
 
 
-def checked_scenario(scenario: Scenario, strict: bool) -> Scenario:
-    """The scenario; doubts about it are reported first."""
+def check_scenarios(scenarios: Iterable[Scenario], strict: bool = False) -> None:
+    """Report the doubts about these scenarios, as they will run, each once."""
     from earshot.simulation.mobility import Playback
 
-    if any(isinstance(group.mobility, Playback) for group in scenario.nodes.values()):
-        from earshot.pipeline.traces.trace_scenario import scenario_doubts
+    doubts: dict[str, None] = {}
+    for scenario in scenarios:
+        if any(isinstance(group.mobility, Playback) for group in scenario.nodes.values()):
+            from earshot.pipeline.traces.trace_scenario import scenario_doubts
 
-        for doubt in scenario_doubts(scenario):
-            report_doubt(doubt, strict)
-    return scenario
+            doubts.update(dict.fromkeys(scenario_doubts(scenario)))
+    for doubt in doubts:
+        report_doubt(doubt, strict)
 
 
 def named_trace(trace: str, lake: LakeOptions, choice: TraceChoice) -> str:
@@ -211,7 +213,8 @@ trace_options = together(
 
 
 def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptions) -> Scenario:
-    """The named scenario, or a scenario that plays a trace back."""
+    """The named scenario, or a scenario that plays a trace back. `check_scenarios` must be asked about it once it is
+    changed by --set."""
     from earshot.simulation.scenario.library import load_scenario
 
     if choice.trace is not None:
@@ -224,7 +227,7 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
         )
     if scenario is None:
         raise UsageError("name a scenario (`earshot scenarios` lists them), or a trace with --trace")
-    return checked_scenario(load_scenario(scenario), choice.strict)
+    return load_scenario(scenario)
 
 
 @click.command()
@@ -310,3 +313,4 @@ def from_trace(trace: str, choice: TraceChoice, lake: LakeOptions) -> None:
 
     found = replace(choice, trace=trace).scenario(lake)
     click.echo(tomli_w.dumps(as_table(found, sparse=True)), nl=False)
+    check_scenarios([found], choice.strict)

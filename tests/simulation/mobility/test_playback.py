@@ -44,6 +44,11 @@ def test_nodes_go_where_their_rows_say_and_come_and_go_with_them(tmp_path: Path)
     assert trace.max_speed_m_s == 10.0
 
 
+def test_the_span_is_that_of_the_whole_trace_whatever_part_is_played(tmp_path: Path) -> None:
+    assert Playback(csv(tmp_path)).span() == (100.0, 210.0)
+    assert Playback(csv(tmp_path), start_s=102.0, end_s=103.0).span() == (100.0, 210.0)
+
+
 def test_a_longer_gap_may_be_bridged(tmp_path: Path) -> None:
     trace = play(Playback(csv(tmp_path), max_gap_s=100.0))
     assert trace.presence[1] == ((0.0, 110.0),)

@@ -226,23 +226,40 @@ def scenario_doubts(scenario: Scenario) -> list[str]:
     if not playbacks:
         return doubts
     for one in playbacks:
-        if one.lake is not None and one.trace is not None:
-            doubts += _window_doubts(one, trace_about(one.lake, one.trace), scenario.duration_s)
+        doubts += _window_doubts(one, scenario.duration_s)
     trajectories = scenario.trajectories(0)
+    doubts += _presence_doubts(scenario, trajectories)
     doubts += _area_doubts(scenario, trajectories)
     doubts += _publisher_doubts(scenario, trajectories)
     return list(dict.fromkeys(doubts))
 
 
-def _window_doubts(one: Playback, about: TraceAbout, duration_s: float) -> list[str]:
-    start = about.start if one.start_s is None else one.start_s
-    if start >= about.start and start + duration_s <= about.end:
+def _window_doubts(one: Playback, duration_s: float) -> list[str]:
+    begins, ends = one.span()
+    start = begins if one.start_s is None else one.start_s
+    if start >= begins and start + duration_s <= ends:
         return []
-    missing_s = max(0.0, about.start - start) + max(0.0, start + duration_s - about.end)
+    missing_s = max(0.0, begins - start) + max(0.0, start + duration_s - ends)
     return [
-        f"the window {start:.12g} to {start + duration_s:.12g} s reaches beyond trace {one.trace}, which lasts from "
-        f"{about.start:.12g} to {about.end:.12g} s: for {min(missing_s, duration_s):g} s nobody moves"
+        f"the window {start:.12g} to {start + duration_s:.12g} s reaches beyond trace {one.source}, which lasts from "
+        f"{begins:.12g} to {ends:.12g} s: for {min(missing_s, duration_s):g} s nobody moves"
     ]
+
+
+def _presence_doubts(scenario: Scenario, trajectories: Trajectories) -> list[str]:
+    """Without two nodes that are there while events are published, nothing can be delivered."""
+    start, end = scenario.warm_up_s, scenario.duration_s - scenario.cool_down_s
+    there = [
+        name
+        for name, presence in zip(trajectories.names, trajectories.presence, strict=True)
+        if any(comes < end and leaves > start for comes, leaves in presence)
+    ]
+    if len(there) > 1:
+        return []
+    while_published = f"while events are published, from {start:g} to {end:g} s of the run"
+    if not there:
+        return [f"no node is there {while_published}: change duration_s, warm_up_s, cool_down_s or the trace's start_s"]
+    return [f"only node {there[0]} is there {while_published}: nobody else can receive them"]
 
 
 def _area_doubts(scenario: Scenario, trajectories: Trajectories) -> list[str]:

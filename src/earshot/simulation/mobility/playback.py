@@ -66,6 +66,14 @@ class Playback(KindTable, frozen=True, tag="playback"):
         """What is played back, in a word: the trace's name, or the file's."""
         return self.trace if self.trace is not None else FilePath(self.file or "").name
 
+    def span(self) -> tuple[float, float]:
+        """The times of the whole trace's first and last row."""
+        if self.lake is not None and self.trace is not None:
+            about = trace_about(self.lake, self.trace)
+            return about.start, about.end
+        whole = self._file_rows(None, None)
+        return whole.start, float(whole.time.max())
+
     def content(self) -> dict[str, Any]:
         """What a trace in a lake is, in place of where it is."""
         if self.lake is None or self.trace is None:
@@ -120,12 +128,15 @@ class Playback(KindTable, frozen=True, tag="playback"):
     def _rows(self) -> TraceRows:
         if self.lake is not None and self.trace is not None:
             return trace_rows(self.lake, self.trace, self.start_s, self.end_s)
+        return self._file_rows(self.start_s, self.end_s)
+
+    def _file_rows(self, start_s: float | None, end_s: float | None) -> TraceRows:
         assert self.file is not None
         origin = None
         if self.origin_lat_deg is not None and self.origin_lon_deg is not None:
             origin = self.origin_lat_deg, self.origin_lon_deg
         changed = self.file.stat().st_mtime_ns if self.file.exists() else 0
-        return _file_rows(self.file, changed, origin, self.start_s, self.end_s)
+        return _file_rows(self.file, changed, origin, start_s, end_s)
 
 
 def _within(presence: tuple[Interval, ...], until_s: float) -> tuple[Interval, ...]:
