@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import tomli_w
@@ -25,6 +26,7 @@ from earshot.simulation.mobility import Lanes, Playback, Uniform
 from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 from earshot.simulation.settings_reader import Where, read, to_json
+from earshot.simulation.workload.traffic import AtTimes, Periodic, Poisson
 
 SMALL = """
 duration_s = 30.0
@@ -178,6 +180,14 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ({"warm_up_s": 20, "cool_down_s": 10}, "duration_s: must exceed warm_up_s and cool_down_s together"),
         ({"nodes": None}, "nodes: is missing: write a table such as [nodes.car] with a count"),
         ({"nodes.node.count": -1}, "nodes.node.count: must not be negative, got -1"),
+        ({"duration_s": 1e300}, "duration_s: must be at most 1e+11 s (3,000 years), got 1e+300: lower it"),
+        ({"medium.range_m": 1e308}, "medium.range_m: must be at most 1e+12 m, got 1e+308: lower it"),
+        (
+            {"publish.news.when": {"kind": "poisson", "rate_per_s": 1e9}},
+            "publish.news: about 3e+10 events would be published, and a run has at most 100,000,000: publish less",
+        ),
+        ({"publish.news.when": {"kind": "periodic", "interval_s": 1e-9, "of": "each"}}, "publish.news: about "),
+        ({"event_rate": 1e12}, "publish.news: about "),
         ({"nodes.node.count": None}, "nodes.node.count: is missing"),
         ({"nodes.node.names": ["a"]}, "nodes.node.count: is 5, but there are 1 names"),
         ({"nodes.node.count": 2, "nodes.node.names": ["a", "a"]}, "nodes.node.names: must differ and not be empty"),
@@ -245,6 +255,23 @@ def test_an_override_may_come_whole_and_in_parts_but_not_contradict_itself(tmp_p
     town = small(tmp_path)
     whole = {"kind": "lossy", "certain_m": 20}
     assert town.with_({"medium": whole, "medium.range_m": 60}).medium == Lossy(range_m=60.0, certain_m=20.0)
+def test_as_many_events_as_a_run_may_have_are_counted_with_publishers_and_times(tmp_path: Path) -> None:
+    town = small(tmp_path)
+    news = town.publish["news"]
+
+    def expected(**changes: Any) -> float:
+        return msgspec.structs.replace(news, **changes).expected(5, 2.0, 12.0)
+
+    each, shared = Periodic(interval_s=0.5), Periodic(interval_s=0.5, of="all")
+    assert expected(when=each, count=None) == 100.0
+    assert expected(when=each, count=2) == 40.0
+    assert expected(when=each, count=None, share=0.4) == 40.0
+    assert expected(when=shared, count=None) == 20.0
+    assert expected(when=Poisson(rate_per_s=3.0), count=None) == 30.0
+    assert expected(when=Poisson(rate_per_s=3.0, of="each"), count=None, from_s=4.0, until_s=6.0) == 30.0
+    assert expected(when=AtTimes(times_s=(1.0, 5.0)), count=None) == 10.0
+
+
     assert whole == {"kind": "lossy", "certain_m": 20}
     with pytest.raises(ScenarioError, match=r"medium\.range_m: medium is set as a whole and in parts"):
         town.with_({"medium": "lossy", "medium.range_m": 5})

@@ -52,6 +52,13 @@ from earshot.simulation.workload.traffic import (
     generators_of,
 )
 
+MOST_DURATION_S = 1e11
+"Three thousand years."
+MOST_RANGE_M = 1e12
+"Beyond the planets: squares of much larger distances are no numbers any more."
+MOST_PUBLICATIONS = 100_000_000
+"Events in one run: their drawing alone takes hours, and more memory than a large machine has."
+
 # Nodes: their names, their mobility and their abilities.
 
 
@@ -198,6 +205,15 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
                 f"duration_s must exceed warm_up_s and cool_down_s together, got {self.duration_s:g} s for "
                 f"{self.warm_up_s:g} and {self.cool_down_s:g}"
             )
+        if self.duration_s > MOST_DURATION_S:
+            raise ScenarioError(
+                f"duration_s must be at most {MOST_DURATION_S:g} s (3,000 years), got {self.duration_s:g}: lower it"
+            )
+        for key in ("range_m", "carrier_range_m"):
+            if (getattr(self.medium, key, None) or 0.0) > MOST_RANGE_M:
+                raise ScenarioError(
+                    f"medium.{key} must be at most {MOST_RANGE_M:g} m, got {getattr(self.medium, key):g}: lower it"
+                )
         if not self.nodes:
             raise ScenarioError("nodes is missing: write a table such as [nodes.car] with a count")
         if self.infrastructure is True:
@@ -229,6 +245,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
                 for name in (settings.nodes,) if isinstance(settings.nodes, str) else settings.nodes:
                     if name != "all" and name not in self.nodes and name not in known and name not in types:
                         raise _no_node(f"{section}.{entry}.nodes", name, (*self.nodes, *types, *names))
+        self._check_publications(names, types)
         sources = generators_of(self.publish)
         for entry, subscribe in self.subscribe.items():
             try:
@@ -241,6 +258,21 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         for where, name in (*_nodes_of_faults(self.faults), *links):
             if name not in known:
                 raise _no_node(where, name, names)
+
+    def _check_publications(self, names: Sequence[str], types: Mapping[str, Sequence[str]]) -> None:
+        """A run that cannot end is refused before it begins."""
+        groups = {**types, **self._groups(), "all": names}
+        until_s = self.duration_s - self.cool_down_s
+        for entry, publish in self.publish.items():
+            named = (publish.nodes,) if isinstance(publish.nodes, str) else publish.nodes
+            pool = sum(len(groups.get(name, (name,))) for name in named)
+            expected = publish.expected(pool, self.warm_up_s, until_s) * self.event_rate
+            if expected > MOST_PUBLICATIONS:
+                raise ScenarioError(
+                    f"publish.{entry}: about {expected:,.3g} events would be published, and a run has at most "
+                    f"{MOST_PUBLICATIONS:,}: publish less often (when, event_rate), with fewer nodes or for a shorter "
+                    "time (duration_s)"
+                )
 
     def names(self) -> tuple[str, ...]:
         """All nodes, in the order of their numbers."""

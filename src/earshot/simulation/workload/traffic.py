@@ -78,6 +78,10 @@ class Periodic(KindTable, frozen=True, tag="periodic"):
             start = from_s + (publisher.random.random() * self.interval_s if self.phase == "random" else 0.0)
             yield from ((time, publisher) for time in self._ticks(start, until_s, publisher.random))
 
+    def expected(self, publishers: int, seconds: float) -> float:
+        """About how many events are published in this time."""
+        return seconds / self.interval_s * (1 if self.of == "all" else publishers)
+
     def at_rate(self, multiple: float) -> Periodic:
         """The same, this many times as often."""
         return msgspec.structs.replace(self, interval_s=self.interval_s / multiple)
@@ -111,6 +115,10 @@ class Poisson(KindTable, frozen=True, tag="poisson"):
         for publisher in publishers:
             yield from ((time, publisher) for time in self._arrivals(from_s, until_s, publisher.random))
 
+    def expected(self, publishers: int, seconds: float) -> float:
+        """About how many events are published in this time."""
+        return seconds * self.rate_per_s * (1 if self.of == "all" else publishers)
+
     def at_rate(self, multiple: float) -> Poisson:
         """The same, this many times as often."""
         return msgspec.structs.replace(self, rate_per_s=self.rate_per_s * multiple)
@@ -140,6 +148,10 @@ class AtTimes(KindTable, frozen=True, tag="at"):
             if from_s <= time < until_s:
                 for publisher in [next_one()] if self.of == "all" else publishers:
                     yield time, publisher
+
+    def expected(self, publishers: int, seconds: float) -> float:
+        """How many events are published, at most."""
+        return len(self.times_s) * (1 if self.of == "all" else publishers)
 
     def at_rate(self, multiple: float) -> AtTimes:
         """The same, this many times as often: `repeated` between the given times."""
@@ -366,6 +378,15 @@ class PublishEntry(Who, frozen=True, kw_only=True):
                     Action(until_s, publisher.node, Unannounce(event_type.subject))
                     for event_type in self.events.types()
                 )
+
+    def expected(self, pool: int, from_s: float, until_s: float) -> float:
+        """About how many events the entry publishes, if it chooses from `pool` nodes. The times are those of the run,
+        and count where the entry has none of its own. A `limit` does not count: all events are drawn before it."""
+        share = self.share if self.share is not None else self.chance if self.chance is not None else 1.0
+        publishers = math.ceil(pool * share) if self.count is None else self.count
+        from_s = from_s if self.from_s is None else self.from_s
+        until_s = until_s if self.until_s is None else self.until_s
+        return self.when.expected(publishers, max(0.0, until_s - from_s))
 
     def at_rate(self, multiple: float) -> PublishEntry:
         """The same, this many times as often."""
