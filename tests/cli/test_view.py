@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from spool_cases import write_spools
 
 from earshot.cli.simulate import simulate
 from earshot.cli.view import view
 from earshot.errors import UsageError
+from earshot.records import Record
 
 
 def run(*arguments: str | Path) -> Result:
@@ -52,6 +54,13 @@ def said(*arguments: str | Path) -> str:
 def test_what_cannot_be_shown_is_said(folder: Path, tmp_path: Path) -> None:
     assert said(tmp_path / "none").startswith("there is no folder")
     assert "has no finished run; run: earshot compare SCENARIO" in said(tmp_path)
+    recorded = [Record(time=0.0, node="a", kind="join"), Record(time=1.0, node="a", kind="leave")]
+    write_spools(tmp_path / "spools" / "car", recorded)
+    assert said(tmp_path / "spools") == (
+        f"{tmp_path}/spools is a spool, which live nodes recorded; make a lake of it first: "
+        f"earshot watch {tmp_path}/spools --out LAKE --once, then earshot view LAKE"
+    )
+    assert "log.parquet is a file; name the folder of a run" in said(folder / "gossip" / "log.parquet")
     assert "is not the folder of a run" in said(folder / "gossip", tmp_path)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text((folder / "gossip" / "run.json").read_text())

@@ -69,7 +69,7 @@ def ingest(
     FILE may be compressed, a folder or a pattern; several files make one trace. Rows that are
     duplicated, out of order, impossible or unreadable go to the table `rejects`, with file, line and reason.
 
-    With `--format spool`, FILE is a folder that live nodes recorded into (`earshot node --spool`): each
+    FILE may also be a folder that live nodes recorded into (`earshot node --spool`; `--format spool`): each
     protocol in it becomes a run NAME-PROTOCOL, judged and measured like a simulated run.
 
     \b
@@ -78,7 +78,7 @@ def ingest(
       earshot ingest scenario.ns_movements --interval 1s
       earshot ingest spools --format spool --trace monday
     """
-    if format_name == "spool":
+    if format_name == "spool" or (format_name is None and _are_spools(files)):
         if range_m is not None:
             raise UsageError("--contacts is for traces; recordings of live nodes become runs: leave it out")
         _ingest_spools(files, trace, lake, as_json)
@@ -116,6 +116,12 @@ def ingest(
     else:
         click.echo("")
         _print_statistics(met)
+
+
+def _are_spools(files: Sequence[str]) -> bool:
+    from earshot.pipeline.watch.spool_segments import is_spool
+
+    return all(is_spool(file) for file in files)
 
 
 def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, as_json: bool) -> None:

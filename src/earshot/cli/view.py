@@ -75,6 +75,7 @@ def _catalogue(paths: Sequence[str], chosen: Chosen) -> AnswerableCatalogue:
     from earshot.pipeline.lake.arrow_lake import ArrowLake
     from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
     from earshot.pipeline.reports.replays import FolderCatalogue, is_run_folder
+    from earshot.pipeline.watch.spool_segments import is_spool
     from earshot.pipeline.watch.watch_replay import WatchCatalogue
 
     folders = [Path(path) for path in paths]
@@ -83,6 +84,16 @@ def _catalogue(paths: Sequence[str], chosen: Chosen) -> AnswerableCatalogue:
     if len(paths) > 1:
         odd = next(path for path, folder in zip(paths, folders, strict=True) if not is_run_folder(folder))
         raise UsageError(f"{odd} is not the folder of a run; of several folders, simulate --log must have written each")
+    if folders[0].is_file():
+        raise UsageError(
+            f"{paths[0]} is a file; name the folder of a run (simulate --log DIR) or a lake (compare, sweep); of a "
+            "recording make a lake first: earshot watch SPOOL_DIR --out LAKE --once"
+        )
+    if "://" not in paths[0] and is_spool(paths[0]):
+        raise UsageError(
+            f"{paths[0]} is a spool, which live nodes recorded; make a lake of it first: "
+            f"earshot watch {paths[0]} --out LAKE --once, then earshot view LAKE"
+        )
     if "://" not in paths[0] and not folders[0].is_dir():
         raise UsageError(f"there is no folder {paths[0]}; name a run (simulate --log DIR) or a lake (compare, sweep)")
     tables = ArrowLake(paths[0])

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+import msgspec
+
 from earshot.errors import UsageError
+from earshot.records import Record
 
 _SEGMENT = re.compile(r"(?P<session>.+?)(?:-(?P<number>\d{5,9}))?(?P<open>\.open)?\.jsonl")
 _CHUNK = 1 << 20
@@ -95,6 +98,20 @@ def find_segments(root: str) -> dict[str, Found]:
         if segments := segments_in(here):
             found[here] = segments
     return found
+
+
+def is_spool(folder: str) -> bool:
+    """Whether nodes recorded into this folder, or into one below it: its first segment begins with a record."""
+    found = find_segments(folder) if os.path.isdir(folder) else {}
+    for segments in (segments for sessions in found.values() for segments in sessions.values()):
+        first = segments[min(segments)]
+        with first.path.open("rb") as file:
+            try:
+                msgspec.json.decode(file.readline(_CHUNK), type=Record)
+            except msgspec.MsgspecError:
+                return False
+            return True
+    return False
 
 
 def find_all(roots: Sequence[str]) -> dict[str, Found]:
