@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from earshot import Area, Circle, Element, Event, EventType, Position, Velocity
 from earshot.errors import ContentMismatch, EventError
-from earshot.events import Value, value_of, value_text
+from earshot.events import _JSON_EXAMPLE, _JSON_EXAMPLES, Value, value_of, value_text
 from sizes import sized
 
 CD = EventType("CD", {"title": str, "price": float, "tracks": int, "live": bool, "at": datetime, "shop": Position})
@@ -165,15 +165,26 @@ def test_a_document_travels_in_json_as_xml() -> None:
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ("", "not an event in JSON"),
+        ("", "there is no event: the text is empty"),
+        (b"\xef\xbb\xbf \n", "there is no event: the text is empty"),
         ("[]", "Expected `object`, got `array`"),
         ("[" * 100_000, "not an event in JSON"),
         ("{}", "missing required field `type`"),
         ('{"type": ""}', "needs a type"),
         ('{"type": 5}', "Expected `str`"),
-        ('{"type": "CD", "colour": 1}', "unknown field `colour`"),
-        ('{"type": "CD", "content": {"x": null}}', "'x' must be a number, a text, true, false"),
-        ('{"type": "CD", "content": {"x": [null]}}', "'x' must be a number"),
+        (
+            '{"type": "CD", "colour": 1}',
+            "unknown field `colour`; there are: type, content, xml, id, source, ",
+        ),
+        ('{"type": "CD", "position": [0, 0]}', r'as in {"type": "CD", "position": {"x_m": 0, "y_m": 0}}: Expected'),
+        (
+            '{"type": "CD", "position": {"x": 0}}',
+            r'{"x_m": 0, "y_m": 0}}: Object contains unknown field `x`',
+        ),
+        ('{"type": "CD", "velocity": 3}', r'as in {"type": "CD", "velocity": {"x_m_s": 3, "y_m_s": 0}}: Expected'),
+        ('{"type": "CD", "area": "circle"}', r'"area": {"shape": "circle:300m", "x_m": 0, "y_m": 0}}: Expected'),
+        ('{"type": "CD", "content": {"x": null}}', "'x' is null, which content cannot hold: leave the name out"),
+        ('{"type": "CD", "content": {"x": [null]}}', "'x' is null"),
         ('{"type": "CD", "content": {"x": {"time": "noon"}}}', "'x' is not a time: 'noon'"),
         ('{"type": "CD", "content": {"x": 1e999}}', "out of range"),
         ('{"type": "CD", "content": {}, "xml": "<CD/>"}', "not both"),
@@ -187,6 +198,14 @@ def test_json_that_is_no_event_is_refused(document: str | bytes, reason: str) ->
     with pytest.raises(Exception, match=reason) as refused:
         Event.from_json(document)
     assert isinstance(refused.value, EventError) or "shape" in reason
+
+
+def test_json_may_begin_with_a_byte_order_mark_and_its_examples_are_events() -> None:
+    plain = '{"type": "CD", "content": {"price": 18}}'
+    for document in ("\ufeff" + plain, ("\ufeff" + plain).encode()):
+        assert Event.from_json(document) == Event("CD", {"price": 18})
+    for example in (_JSON_EXAMPLE, *_JSON_EXAMPLES.values()):
+        assert Event.from_json(example).type == "CD"
 
 
 # Event types.

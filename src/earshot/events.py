@@ -8,6 +8,7 @@ named values a `where` filter compares, `event.items` the items of a list.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -198,11 +199,15 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
         `{"x_m": ..., "y_m": ...}`, a number that JSON cannot write `{"number": "nan"}`; a schema also reads
         a time from plain ISO 8601 text.
         """
+        bare = document.removeprefix("\ufeff") if isinstance(document, str) else document.removeprefix(BOM_UTF8)
+        if not bare.strip():
+            raise EventError("there is no event: the text is empty")
         try:
-            raw = _json_event_decoder.decode(document)
+            raw = _json_event_decoder.decode(bare)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            example = '{"type": "CD", "content": {"price": 18}}'
-            raise EventError(f"not an event in JSON, as in {example}: {error}") from None
+            example = next((one for key, one in _JSON_EXAMPLES.items() if key in str(error)), _JSON_EXAMPLE)
+            there_are = "" if "unknown field" not in str(error) or "`$" in str(error) else f"; there are: {_JSON_NAMES}"
+            raise EventError(f"not an event in JSON, as in {example}: {error}{there_are}") from None
         if raw.xml is not None and raw.content is not None:
             raise EventError('an event has either "content" or "xml", not both')
         flat = {name: _value_from_json(name, value) for name, value in (raw.content or {}).items()}
@@ -360,6 +365,14 @@ class _JsonEvent(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     signature: bytes | None = None
 
 
+_JSON_EXAMPLE = '{"type": "CD", "content": {"price": 18}}'
+_JSON_EXAMPLES = {
+    "`$.position": '{"type": "CD", "position": {"x_m": 0, "y_m": 0}}',
+    "`$.velocity": '{"type": "CD", "velocity": {"x_m_s": 3, "y_m_s": 0}}',
+    "`$.area": '{"type": "CD", "area": {"shape": "circle:300m", "x_m": 0, "y_m": 0}}',
+}
+"Examples by the place of an error, as msgspec names it."
+_JSON_NAMES = ", ".join(_JsonEvent.__struct_fields__)
 _json_event_decoder = msgspec.json.Decoder(_JsonEvent)
 
 
@@ -382,6 +395,8 @@ def _value_from_json(name: str, value: Any, level: int = 1) -> Any:
             return {inner: _value_from_json(inner, item, level + 1) for inner, item in value.items()}
         case list():
             return [_value_from_json(name, item, level + 1) for item in value]
+        case None:
+            raise EventError(f"{name!r} is null, which content cannot hold: leave the name out where nothing is known")
         case _:
             raise EventError(f"{name!r} must be a number, a text, true, false, a time or a position, got {value!r:.60}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -216,7 +217,7 @@ def _read(name: str, stream: BinaryIO, suffix: str) -> Iterator[Found]:
     first = b""
     while not first.strip() and (line := stream.readline(LIMITS.bytes + 1)):
         first += line
-    if first.lstrip().startswith(b"<"):
+    if first.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<"):
         yield name, _event(_whole(stream, first), Event.from_xml)
     elif isinstance(_event(first, Event.from_json), Event):
         yield from _read_lines(name, stream, first)

@@ -85,7 +85,7 @@ def _from_xml(name: str, content: bytes) -> Event:
 
 def _from_line(name: str, text: str) -> Event:
     try:
-        row = json.loads(text)
+        row = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise EventError(f"not JSON: {error}") from None
     if not isinstance(row, dict):

@@ -185,7 +185,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise ScenarioError(f"{path}: no such file; check the path")
     if path.suffix != ".jsonl":
         raise ScenarioError(f"{path}: write one JSON object a line, in a file named .jsonl")
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         for number, text in enumerate(file, start=1):
             if not text.strip():
                 continue
