@@ -54,11 +54,15 @@ def test_an_owner_certifies_a_node(run) -> None:
     assert read_trust("net.trust").owners == (read_identity("owner.identity").public_key,)
 
 
+def test_a_node_without_its_key_is_told_how_to_write_both(run) -> None:
+    with pytest.raises(UsageError, match=r"write NAME=KEY, as in amb-7=ed25519:\.\.\., got 'nokey'"):
+        run("trust", "net.trust", "nokey")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["trust", "net.trust"],
-        ["trust", "net.trust", "nokey"],
         ["trust", "net.trust", "--owner", "ed25519:x"],
         ["show", "missing"],
         ["certify", "missing", "a=b"],

@@ -22,7 +22,7 @@ from earshot.cli.options import (
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table, warn
+from earshot.cli.tables import counted, print_json, print_table, warn
 from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
@@ -96,7 +96,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
         if board:
             _print_board(board)
             click.echo()
-        click.echo(f"{len(outcomes) - len(failed)} runs done, {len(failed)} failed, in {lake.lake}")
+        click.echo(f"{counted(len(outcomes) - len(failed), 'run')} done, {len(failed)} failed, in {lake.lake}")
         for outcome in failed[:5]:
             click.echo(f"  {outcome.run} {outcome.variant} seed {outcome.seed}: {outcome.error}")
         click.echo(f"next: earshot report {lake.lake}")

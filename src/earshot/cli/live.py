@@ -66,7 +66,7 @@ def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: s
 
 
 @click.command()
-@click.argument("event_type", metavar="TYPE", required=False)
+@click.argument("event_type", metavar="[TYPE]", required=False)
 @click.option("--where", metavar="FILTER", help="Only events that match, as in 'approaching and speed > 10'.")
 @click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")

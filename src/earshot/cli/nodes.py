@@ -84,7 +84,7 @@ quality_option = click.option(
 
 def make_node(options: dict[str, Any]) -> Node:
     """The node these options ask for."""
-    from earshot.live.network import DEFAULT_PORT
+    from earshot.live.network import DEFAULT_PORT, LEAST_MEMORY_BYTES
     from earshot.live.node import Node
 
     group = options["group"]
@@ -92,6 +92,8 @@ def make_node(options: dict[str, Any]) -> Node:
         raise UsageError("--group is not used with --peer, or with --listen alone: without multicast there is no group")
     if group and ":" not in group:
         group = f"{group}:{DEFAULT_PORT}"
+    if options["memory"] is not None and options["memory"] < LEAST_MEMORY_BYTES:
+        raise UsageError(f"--memory must be at least {LEAST_MEMORY_BYTES / 1e6:g}MB, got {options['memory'] / 1e6:g}MB")
     optional = {
         "group": group,
         "rate_limit": options["rate_limit"],

@@ -12,7 +12,7 @@ import click
 
 from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import print_json, warn
+from earshot.cli.tables import counted, print_json, warn
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
     if as_json:
         print_json(kept.as_json())
         return
-    click.echo(f"{kept.name}: {kept.nodes:,} nodes, {kept.end - kept.start:,.1f} s")
+    click.echo(f"{kept.name}: {counted(kept.nodes, 'node')}, {kept.end - kept.start:,.1f} s")
     click.echo(f"  records        {kept.records:>12,}")
     click.echo(f"  unparsable     {kept.rejected:>12,}  rejected")
     for run in kept.runs:
@@ -145,7 +145,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
 
 def _print_summary(summary: IngestSummary) -> None:
     files = summary.files[0] if len(summary.files) == 1 else f"{len(summary.files)} files"
-    click.echo(f"{summary.trace}: {summary.nodes:,} nodes from {files} ({summary.format})")
+    click.echo(f"{summary.trace}: {counted(summary.nodes, 'node')} from {files} ({summary.format})")
     warn(summary.doubts)
     click.echo(f"  rows read      {summary.rows_read:>12,}")
     click.echo(f"  rows kept      {summary.rows_kept:>12,}")
@@ -291,8 +291,9 @@ def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOp
         shares = {"ceiling": ceiling.share, "ceiling_at_once": ceiling.share_at_once} if ceiling else {}
         click.echo(json.dumps({"workload": workload, **counts, **shares}))
         return
+    pairs_found = "1 expected delivery" if counts["pairs"] == 1 else f"{counts['pairs']:,} expected deliveries"
     click.echo(
-        f"{counts['pairs']} expected deliveries of {counts['events']} events to {counts['nodes']} nodes, "
+        f"{pairs_found} of {counted(counts['events'], 'event')} to {counted(counts['nodes'], 'node')}, "
         f"in the table `expected` of {lake.lake}"
     )
     if ceiling is not None:

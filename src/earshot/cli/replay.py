@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.cli.options import default_option
-from earshot.cli.tables import print_json
+from earshot.cli.tables import counted, print_json
 from earshot.errors import UnknownName, UsageError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
@@ -241,7 +241,8 @@ def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_js
         print_json({"protocol": run.protocol, **counts, **different})
     else:
         click.echo(
-            f"{run.protocol}, {nodes} nodes, {len(run.events)} events: {len(both)} deliveries in both, "
+            f"{run.protocol}, {counted(nodes, 'node')}, {counted(len(run.events), 'event')}: "
+            f"{len(both):,} deliveries in both, "
             f"{len(only_live)} only live, {len(only_simulated)} only simulated"
         )
         for where, found in (("live", only_live), ("simulated", only_simulated)):

@@ -24,7 +24,7 @@ from earshot.cli.options import (
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, lake_options
-from earshot.cli.tables import print_json, print_table, warn
+from earshot.cli.tables import counted, print_json, print_table, warn
 from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
@@ -172,7 +172,7 @@ def _json_ready(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _print_summary(summary: RunSummary, took_s: float) -> None:
     click.echo(
-        f"{summary.scenario}, {summary.protocol}, seed {summary.seed}: {summary.nodes} nodes, "
+        f"{summary.scenario}, {summary.protocol}, seed {summary.seed}: {counted(summary.nodes, 'node')}, "
         f"{summary.measured_s:g} s measured, took {took_s:.1f} s\n"
     )
     unexpected = summary.delivered - round((summary.precision or 0) * summary.delivered)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from earshot.traces.lake_tables import TraceAbout
 
 WIDTH = 100
+RADIO_HELP = "The radio: 802.11p-6M, 802.11b-2M, 802.11b-1M, lora-sf7, lora-fsk-50k or ideal  [default: 802.11p-6M]"
 
 
 class TimesSinceStart(click.ParamType[tuple[float, float]]):
@@ -179,7 +180,7 @@ window_options = together(
     click.option(
         "--window", "window_of_trace", type=TimesSinceStart(), help="Which part of the trace, as in 600s-720s."
     ),
-    click.option("--radio", "radio_of_trace", metavar="PRESET", help="The radio  [default: 802.11p-6M]"),
+    click.option("--radio", "radio_of_trace", metavar="PRESET", help=RADIO_HELP),
     click.option("--range", "range_m_of_trace", type=LENGTH, help="The radio's range  [default: the radio's own]"),
     click.option(
         "--workload",
@@ -312,5 +313,5 @@ def from_trace(trace: str, choice: TraceChoice, lake: LakeOptions) -> None:
     from earshot.simulation.settings_reader import as_table
 
     found = replace(choice, trace=trace).scenario(lake)
-    click.echo(tomli_w.dumps(as_table(found, sparse=True)), nl=False)
     check_scenarios([found], choice.strict)
+    click.echo(tomli_w.dumps(as_table(found, sparse=True)), nl=False)

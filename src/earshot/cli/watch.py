@@ -17,7 +17,7 @@ import click
 
 from earshot.cli.options import DURATION, LENGTH, default_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
-from earshot.cli.tables import aligned
+from earshot.cli.tables import aligned, counted
 from earshot.errors import UsageError
 from earshot.records.details import label_of
 
@@ -244,13 +244,14 @@ def status_line(counts: Mapping[str, Any]) -> str:
     """One line on how far the watch is."""
     parts = [
         f"batch {counts['batch']}",
-        f"{counts['nodes']:,} nodes",
-        f"{counts['records']:,} records",
-        f"{counts['events']:,} events ({counts['open_events']:,} open)",
+        counted(counts["nodes"], "node"),
+        counted(counts["records"], "record"),
+        f"{counted(counts['events'], 'event')} ({counts['open_events']:,} open)",
     ]
     parts += [f"{counts[name]:,} {name}" for name in ("late", "rejects") if counts[name]]
     if counts["subscriptions"]:
-        parts.append(f"{counts['matches']:,} matches of {counts['subscriptions']:,} subscriptions")
+        matches = "1 match" if counts["matches"] == 1 else f"{counts['matches']:,} matches"
+        parts.append(f"{matches} of {counted(counts['subscriptions'], 'subscription')}")
     return ", ".join(parts)
 
 

@@ -47,7 +47,9 @@ def parse_key(text: str) -> bytes:
 
 def parse_named_key(text: str) -> tuple[str, bytes]:
     """The name and the key in `NAME=ed25519:...`."""
-    name, _, key = text.rpartition("=")
+    name, sign, key = text.rpartition("=")
+    if not sign:
+        raise UsageError(f"write NAME=KEY, as in amb-7=ed25519:..., got {text[:80]!r}")
     return checked_name(name), parse_key(key)
 
 

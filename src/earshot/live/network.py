@@ -13,6 +13,7 @@ from earshot.settings import AtLeastOne, Positive, check_bounds
 DEFAULT_GROUP = "239.255.69.83"
 DEFAULT_PORT = 47474
 DEFAULT_MEMORY_BYTES = 64_000_000
+LEAST_MEMORY_BYTES = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class NetworkSettings:
     "How often a unicast datagram is sent before its peer counts as unreachable."
     datagram_bytes: Annotated[int, Meta(ge=576, le=65_507)] | None = None
     "The largest datagram; by default what the interface carries without fragments."
-    memory_bytes: Annotated[int, Meta(ge=16_000_000)] = DEFAULT_MEMORY_BYTES
+    memory_bytes: Annotated[int, Meta(ge=LEAST_MEMORY_BYTES)] = DEFAULT_MEMORY_BYTES
     "At most about this many bytes from peers are held: events, fragments, packets under way, and all tables."
     rate_limit: Positive = 5000.0
     "Datagrams per second from one sender; more are dropped unread."

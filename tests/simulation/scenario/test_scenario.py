@@ -154,6 +154,10 @@ def test_no_scenario_of_that_name(tmp_path: Path) -> None:
         load_scenario("citty")
     with pytest.raises(ScenarioError, match=r"lost/town\.toml: no such scenario file"):
         load_scenario("lost/town.toml")
+    with pytest.raises(ScenarioError, match=r"is a folder; name a scenario file \(\.toml\) or a built-in scenario"):
+        load_scenario(tmp_path)
+    with pytest.raises(ScenarioError, match="/dev/null is no regular file; name a scenario file"):
+        load_scenario("/dev/null")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ScenarioError, match=r"binary\.toml: not TOML"):
         load_scenario(tmp_path / "binary.toml")
@@ -176,10 +180,6 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
     [
         ({"duration_s": 0}, "duration_s: must be a positive number of seconds, got 0"),
         ({"duration_s": float("inf")}, "duration_s: must be a positive number of seconds, got inf"),
-        ({"warm_up_s": -1}, "warm_up_s: must not be negative, got -1"),
-        ({"warm_up_s": 20, "cool_down_s": 10}, "duration_s: must exceed warm_up_s and cool_down_s together"),
-        ({"nodes": None}, "nodes: is missing: write a table such as [nodes.car] with a count"),
-        ({"nodes.node.count": -1}, "nodes.node.count: must not be negative, got -1"),
         ({"duration_s": 1e300}, "duration_s: must be at most 1e+11 s (3,000 years), got 1e+300: lower it"),
         ({"medium.range_m": 1e308}, "medium.range_m: must be at most 1e+12 m, got 1e+308: lower it"),
         (
@@ -188,6 +188,10 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ),
         ({"publish.news.when": {"kind": "periodic", "interval_s": 1e-9, "of": "each"}}, "publish.news: about "),
         ({"event_rate": 1e12}, "publish.news: about "),
+        ({"warm_up_s": -1}, "warm_up_s: must not be negative, got -1"),
+        ({"warm_up_s": 20, "cool_down_s": 10}, "duration_s: must exceed warm_up_s and cool_down_s together"),
+        ({"nodes": None}, "nodes: is missing: write a table such as [nodes.car] with a count"),
+        ({"nodes.node.count": -1}, "nodes.node.count: must not be negative, got -1"),
         ({"nodes.node.count": None}, "nodes.node.count: is missing"),
         ({"nodes.node.names": ["a"]}, "nodes.node.count: is 5, but there are 1 names"),
         ({"nodes.node.count": 2, "nodes.node.names": ["a", "a"]}, "nodes.node.names: must differ and not be empty"),
@@ -251,10 +255,6 @@ def test_an_impossible_value_is_refused_with_its_key(tmp_path: Path, changes: di
     assert shown.startswith(problem)
 
 
-def test_an_override_may_come_whole_and_in_parts_but_not_contradict_itself(tmp_path: Path) -> None:
-    town = small(tmp_path)
-    whole = {"kind": "lossy", "certain_m": 20}
-    assert town.with_({"medium": whole, "medium.range_m": 60}).medium == Lossy(range_m=60.0, certain_m=20.0)
 def test_as_many_events_as_a_run_may_have_are_counted_with_publishers_and_times(tmp_path: Path) -> None:
     town = small(tmp_path)
     news = town.publish["news"]
@@ -272,6 +272,10 @@ def test_as_many_events_as_a_run_may_have_are_counted_with_publishers_and_times(
     assert expected(when=AtTimes(times_s=(1.0, 5.0)), count=None) == 10.0
 
 
+def test_an_override_may_come_whole_and_in_parts_but_not_contradict_itself(tmp_path: Path) -> None:
+    town = small(tmp_path)
+    whole = {"kind": "lossy", "certain_m": 20}
+    assert town.with_({"medium": whole, "medium.range_m": 60}).medium == Lossy(range_m=60.0, certain_m=20.0)
     assert whole == {"kind": "lossy", "certain_m": 20}
     with pytest.raises(ScenarioError, match=r"medium\.range_m: medium is set as a whole and in parts"):
         town.with_({"medium": "lossy", "medium.range_m": 5})

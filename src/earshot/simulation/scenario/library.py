@@ -44,7 +44,10 @@ def _file(scenario: str, folder: Path) -> Path:
     path = folder / Path(scenario).expanduser()
     if path.is_file():
         return path
-    if path.suffix == ".toml" or "/" in scenario or path.exists():
+    if path.exists():
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise ScenarioError(f"{scenario} is {what}; name a scenario file (.toml) or a built-in scenario")
+    if path.suffix == ".toml" or "/" in scenario:
         raise ScenarioError(f"{scenario}: no such scenario file; check the path")
     raise UnknownName("scenario", scenario, known)
 
