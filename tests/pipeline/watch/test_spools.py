@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from spool_cases import recorded, small_city, write_spools
 
-from earshot.cli import earshot
+from earshot.cli import earshot, pipeline
 from earshot.errors import UsageError
 from earshot.pipeline.campaigns.campaigns import campaign
 from earshot.pipeline.campaigns.flow import run_campaign
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.oracle.why import ask_why
+from earshot.pipeline.watch.spool_segments import check_folders, is_spool
 from earshot.pipeline.watch.spools import keep_spools
+from earshot.records import Record
 
 pytestmark = pytest.mark.spark
 
@@ -90,9 +93,19 @@ def test_lines_that_are_no_records_are_rejects_on_the_command_line(lake: Lake, t
     assert {row["file"] for row in rows} == {str(first)}
 
 
-def test_folders_that_are_no_spools_are_named(tmp_path: Path) -> None:
-    from earshot.pipeline.watch.spool_segments import check_folders
+def test_a_spool_is_recognised_by_its_first_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [Record(time=0.0, node="a", kind="join"), Record(time=1.0, node="a", kind="leave")]
+    spools = str(write_spools(tmp_path / "spools" / "car", records).parent)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "sirens.jsonl").write_text('{"type": "Siren", "node": "a", "time_s": 1}\n')
+    asked: list[Any] = []
+    monkeypatch.setattr(pipeline, "_ingest_spools", lambda folders, *_: asked.append(folders))
+    CliRunner().invoke(earshot, ["ingest", spools], catch_exceptions=False, standalone_mode=False)
+    assert asked == [(spools,)]
+    assert [is_spool(str(path)) for path in (tmp_path / "events", tmp_path / "absent", __file__)] == [False] * 3
 
+
+def test_folders_that_are_no_spools_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     for name, said in (("absent", "no such folder"), ("file", "is a file"), ("empty", "no spool in")):

@@ -224,7 +224,7 @@ def test_written_times_are_kept() -> None:
 
 def test_events_come_from_a_file_in_turn_or_at_random(tmp_path: Path) -> None:
     lines = '{"type": "A", "content": {"n": 1}}\n\n{"xml": "<CD><price>9</price></CD>", "priority": 2}\n'
-    (tmp_path / "events.jsonl").write_text(lines)
+    (tmp_path / "events.jsonl").write_text(lines, encoding="utf-8-sig")
     source = OwnEvents(tmp_path / "events.jsonl")
     events = draws(source, 3)
     assert [event.type for event in events] == ["A", "CD", "A"]
