@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from earshot.cli import earshot, main
+from earshot.cli.traces import check_scenarios
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.simulation.scenario.library import built_in, load_scenario
 
@@ -107,6 +108,19 @@ def test_a_trace_of_one_node_is_doubted(tmp_path: Path) -> None:
     assert doubts(street(tmp_path, nodes=1)) == [
         "only node car0 is there while events are published, from 5 to 45 s of the run: nobody else can receive them"
     ]
+
+
+def test_a_trace_that_cannot_run_does_not_keep_a_sweep_from_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beyond = load_scenario(street(tmp_path)).with_(duration_s=90.0)
+    (tmp_path / "twice").mkdir()
+    broken = load_scenario(street(tmp_path / "twice"))
+    with (tmp_path / "twice" / "street.csv").open("a") as file:
+        file.write("car1,50,0,0\n")
+    check_scenarios([broken, beyond, beyond])
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("warning: the window 0 to 90 s reaches beyond trace street.csv")
 
 
 def test_doubts_are_about_the_scenario_that_runs(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import click
 from earshot.cli.options import DELAY, DURATION, LENGTH, together
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table, warn
-from earshot.errors import TraceError, UsageError
+from earshot.errors import ScenarioError, TraceError, UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
@@ -132,7 +133,8 @@ def check_scenarios(scenarios: Iterable[Scenario], strict: bool = False) -> None
         if any(isinstance(group.mobility, Playback) for group in scenario.nodes.values()):
             from earshot.pipeline.traces.trace_scenario import scenario_doubts
 
-            doubts.update(dict.fromkeys(scenario_doubts(scenario)))
+            with suppress(ScenarioError, TraceError):  # the run itself fails, and says so; others of a sweep may not
+                doubts.update(dict.fromkeys(scenario_doubts(scenario)))
     for doubt in doubts:
         report_doubt(doubt, strict)
 
