@@ -104,6 +104,14 @@ def test_playback_of_a_file_beyond_its_end_is_doubted(tmp_path: Path, capsys: py
     assert beyond in refused(capsys, "simulate", file, "-p", "flooding", "--set", "duration_s=90", "--strict")
 
 
+def test_playback_of_a_file_with_times_of_another_age_is_doubted(tmp_path: Path) -> None:
+    file = street(tmp_path)
+    with (tmp_path / "street.csv").open("a") as rows:
+        rows.write("car0,2999-01-01T00:00:00Z,500,0\n")
+    (said,) = doubts(file)
+    assert said.startswith("times of trace street.csv reach until 2999-01-01 00:00:00, after the year 2200: a clock")
+
+
 def test_a_trace_of_one_node_is_doubted(tmp_path: Path) -> None:
     assert doubts(street(tmp_path, nodes=1)) == [
         "only node car0 is there while events are published, from 5 to 45 s of the run: nobody else can receive them"

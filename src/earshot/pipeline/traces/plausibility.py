@@ -127,12 +127,12 @@ def wrong_clocks(far: FarRows) -> str:
     lies, its, first = ("lies", "its", "") if far.count == 1 else ("lie", "their", "first ")
     return (
         f"{far.count:,} of {far.count + far.others:,} rows {lies} far from all others in time: {first}node {far.node} "
-        f"at {moment(far.time)} ({far.file}, line {far.line}); all others lie between {moment(far.start)} and "
-        f"{moment(far.end)}; {its} clock may have been wrong: correct or remove {'it' if far.count == 1 else 'them'}"
+        f"at {as_date(far.time)} ({far.file}, line {far.line}); all others lie between {as_date(far.start)} and "
+        f"{as_date(far.end)}; {its} clock may have been wrong: correct or remove {'it' if far.count == 1 else 'them'}"
     )
 
 
-def moment(time_s: float) -> str:
+def as_date(time_s: float) -> str:
     """A time of a trace in words: a date where it counts since the epoch, otherwise seconds."""
     if DATES_FROM_S <= time_s < MOST_DATE_S:
         return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -172,7 +172,7 @@ def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
         doubts.append(f"times look like milliseconds: {why}; read them with --units ms, or settle it with --units s")
     if "time" not in units.settled and found.end >= YEAR_2200_S:
         doubts.append(
-            f"times reach until {moment(found.end)}, after the year 2200: their unit may be another, or they may not "
+            f"times reach until {as_date(found.end)}, after the year 2200: their unit may be another, or they may not "
             "count since 1970; settle it with --units s, ms, us or ns"
         )
     if found.geo and "order" not in units.settled and (why := _swapped(found)):

@@ -19,6 +19,7 @@ from earshot.errors import ScenarioError, TraceError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.traces.ingest import longest_gap
+from earshot.pipeline.traces.plausibility import YEAR_2200_S, as_date
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.radios import IDEAL, RADIOS
 from earshot.simulation.mobility import Playback
@@ -236,6 +237,11 @@ def scenario_doubts(scenario: Scenario) -> list[str]:
 
 def _window_doubts(one: Playback, duration_s: float) -> list[str]:
     begins, ends = one.span()
+    if one.file is not None and ends >= YEAR_2200_S:  # of a trace in a lake, `ingest` asks
+        return [
+            f"times of trace {one.source} reach until {as_date(ends)}, after the year 2200: a clock may have been "
+            "wrong, or their unit may be another; `earshot ingest` says which rows, and reads other units (--units)"
+        ]
     start = begins if one.start_s is None else one.start_s
     if start >= begins and start + duration_s <= ends:
         return []
