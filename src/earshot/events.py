@@ -96,18 +96,18 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
     def __post_init__(self) -> None:
         if not self.type or not isinstance(self.type, str):
             raise EventError(f"an event needs a type that is not an empty text, got {self.type!r}")
-        if isinstance(self.content, Element):
-            if self.content.name != self.type:
-                raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
-        elif isinstance(self.content, dict):
-            for name, value in self.content.items():
+        content = self.content
+        if isinstance(content, dict):
+            for name, value in content.items():
                 kind = type(value)
                 if type(name) is not str or (kind is int and not _LEAST <= value <= _MOST) or kind not in _PLAIN_TYPES:
-                    plain = {name: _plain_value(name, value) for name, value in self.content.items()}
+                    plain = {name: _plain_value(name, value) for name, value in content.items()}
                     msgspec.structs.force_setattr(self, "content", plain)
                     return
-        else:
-            raise EventError(f"content is a dict of named values or an Element, got {type(self.content).__name__}")
+        elif not isinstance(content, Element):
+            raise EventError(f"content is a dict of named values or an Element, got {type(content).__name__}")
+        elif content.name != self.type:
+            raise EventError(f"the root element {content.name!r} must name the event type {self.type!r}")
 
     @cached_property
     def root(self) -> Element:

@@ -33,12 +33,15 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 "A whole number, small enough that adding to it does not exceed what the wire carries."
 
 _decoders: dict[bytes, msgspec.msgpack.Decoder[Any]] = {}
+"By the tag's bytes on the wire."
 _classes: dict[str, type[Packet]] = {}
 _declared: list[type[Packet]] = []
 _encoder = msgspec.msgpack.Encoder()
 _tag_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _str_decoder = msgspec.msgpack.Decoder(str)
 _VERSION_BYTE = bytes([WIRE_VERSION])
+_SHORT_TEXT = 0xA0
+"The first byte of a text in msgpack, plus its length, if it has at most 31 bytes."
 
 
 class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -67,7 +70,7 @@ def _register() -> None:
         if known.__qualname__ != cls.__qualname__ or (ours and len(modules) > 1):
             raise TypeError(f"two packets are tagged {tag!r}: {known.__module__} and {cls.__module__}")
         _classes[tag] = cls
-        _decoders.pop(tag.encode(), None)
+        _decoders.pop(_encoder.encode(tag), None)
 
 
 def check_tags() -> None:
@@ -91,19 +94,13 @@ def size(packet: Packet) -> int:
     return len(_encoder.encode(packet)) + 1
 
 
-def _short_tag(data: bytes) -> bytes:
-    """The tag's bytes if the packet is a short array that begins with a short text, as all our packets are; otherwise
-    empty. The decoder then checks the whole packet."""
-    return data[3 : 3 + (data[2] & 0x1F)] if data[1:2] < b"\xa0" and b"\xa0" <= data[2:3] < b"\xc0" else b""
-
-
 def _decoder_for(data: bytes) -> msgspec.msgpack.Decoder[Any]:
     """The decoder for the packet in these bytes, chosen by its tag."""
     parts = _tag_decoder.decode(memoryview(data)[1:])
     tag = _str_decoder.decode(parts[0]) if parts else ""
     if tag not in _classes:
         raise MalformedPacket(f"no packet is tagged {tag[:40]!r}")
-    key = tag.encode()
+    key = _encoder.encode(tag)
     if key not in _decoders:
         _decoders[key] = msgspec.msgpack.Decoder(_classes[tag])
     return _decoders[key]
@@ -129,11 +126,11 @@ def decode(data: bytes) -> Packet:
     if _declared:
         _register()
     try:
-        decoder = _decoders.get(_short_tag(data)) or _decoder_for(data)
-        packet = decoder.decode(memoryview(data)[1:])
+        # A short packet begins with the version, one byte for the array, and its tag. The decoder checks all of it.
+        tag = data[2 : data[2] - _SHORT_TEXT + 3] if len(data) > 2 else b""
+        packet: Packet = (_decoders.get(tag) or _decoder_for(data)).decode(data[1:])
     except (msgspec.DecodeError, EarshotError, ValueError, TypeError, OverflowError, RecursionError) as error:
         if isinstance(error, MalformedPacket):
             raise
         raise MalformedPacket(f"not a packet: {error}") from None
-    assert isinstance(packet, Packet)
     return packet

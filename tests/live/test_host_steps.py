@@ -73,7 +73,7 @@ class Desk:
         self.host._deliver(Deliver(Event("N", {}, id=id, source="p", **{"time": 999.0, **given}), "s", 2))
 
     def hear(self, data: bytes) -> None:
-        self.host.heard(data, Frame("you", 3, 1, 1000.0, "", None, None, "", [], [data]), 0, self.at)
+        self.host.heard([data], Frame("you", 3, 1, 1000.0, "", None, None, "", [], [data]), self.at)
 
 
 def in_a_loop(test: Callable[..., None]) -> Callable[..., None]:

@@ -135,8 +135,7 @@ def siren(id: str, text: str) -> Event:
 def flood(target: Node, sender: str, number: int, *datas: bytes) -> None:
     """Hand packets to the node's host as its transport does."""
     frame = Frame(sender, 1, number, 0.0, "", Position(0.0, 0.0), None, "", [], list(datas))
-    for index, data in enumerate(datas):
-        target.host.heard(data, frame, index, target.host.now())
+    target.host.heard(datas, frame, target.host.now())
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))

@@ -135,7 +135,7 @@ def test_each_table_holds_its_share_at_most_and_releases_it(protocol: str) -> No
                     continue
                 sender = random.choice(("m0", "m1", longest_name(number)))
                 frame = Frame(sender, 1, number, clock.now, "", Position(0.0, 0.0), None, "", [], [data])
-                host.heard(data, frame, 0, clock.now)
+                host.heard([data], frame, clock.now)
                 if number % 40 == 0:
                     clock.advance(host, clock.now + 0.05)
                     await asyncio.sleep(0)

@@ -32,8 +32,8 @@ class Recorder:
         self.lost: list[tuple[Packet, str]] = []
         self.drops: list[str] = []
 
-    def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
-        self.packets.append(decode(data))
+    def heard(self, datas: Sequence[bytes], frame: Frame, now: float) -> None:
+        self.packets.extend(map(decode, datas))
 
     def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None:
         pass
@@ -109,8 +109,8 @@ def test_an_acknowledgement_rides_on_a_packet_of_the_same_turn() -> None:
         b.frames.clear()
         heard = b.host.heard
 
-        def answer(data: bytes, frame: Frame, index: int, now: float) -> None:
-            heard(data, frame, index, now)
+        def answer(datas: Sequence[bytes], frame: Frame, now: float) -> None:
+            heard(datas, frame, now)
             b.transport.send("a", flood("answer"))
 
         b.host.heard = answer  # type: ignore[method-assign]

@@ -112,8 +112,8 @@ class Host:
         self.at: Position | None = None
         self.counted: list[tuple[Any, ...]] = []
 
-    def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
-        self.packets.append(decode(data))
+    def heard(self, datas: Sequence[bytes], frame: Frame, now: float) -> None:
+        self.packets.extend(map(decode, datas))
 
     def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None:
         self.counted.append((list(packets), list(datas), peer, frame.sequence))

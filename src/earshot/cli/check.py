@@ -201,7 +201,7 @@ class _Memory:
     def _arrive(self, data: bytes, hearing: list[int]) -> None:
         frame: Any = SimpleNamespace(sender=self._hosts[self._number].name)
         for k in hearing:
-            self._hosts[k].heard(data, frame, 0, self._hosts[k].now())
+            self._hosts[k].heard([data], frame, self._hosts[k].now())
 
     def join(self, group: int) -> None:
         self.joined.add(group)

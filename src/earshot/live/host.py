@@ -361,8 +361,9 @@ class Host:
         if self._outside:
             own = effects if effects is NOTHING else [effect for effect in effects if type(effect) not in _OF_SERVICES]
             checked_effects(self.machine, "its effects", own, self._handlers, self._now)
+        actions = self._actions
         for effect in effects:
-            self._actions[type(effect)](effect)
+            actions[type(effect)](effect)
 
     def _action_table(self) -> dict[type, Callable[[Any], None]]:
         """How the host carries out each kind of effect. (A table, because patterns would be tried one by one.)"""
@@ -458,19 +459,19 @@ class Host:
             self._start_timer(machines.StartTimer(name, self.now() + TIMER_AGAIN_S))
 
     def _deliver(self, effect: machines.Deliver, kind: Kind = Kind.DELIVER) -> None:
-        event = effect.event
+        event, subscription = effect.event, effect.subscription
+        id = event.id
         if event.lifespan_s is not None and self._now - event.time > event.lifespan_s:
-            self.dropped(DropReason.EXPIRED, event=event.id)
+            self.dropped(DropReason.EXPIRED, event=id)
             return
-        subscription = effect.subscription
         delivered = self._delivered.get(subscription)
         if delivered is None:
             delivered = self._delivered[subscription] = set()
-        if event.id in delivered or event.id in self._delivered_before.get(subscription, ()):
+        if id in delivered or (self._delivered_before and id in self._delivered_before.get(subscription, ())):
             return
-        delivered.add(event.id)
+        delivered.add(id)
         self._delivered_count += 1
-        self._delivered_bytes += ENTRY_BYTES + (len(event.id) if event.id.isascii() else 4 * len(event.id))
+        self._delivered_bytes += ENTRY_BYTES + (len(id) if id.isascii() else 4 * len(id))
         if self._delivered_count >= MAX_DELIVERED or self._delivered_bytes >= self._delivered_limit:
             self._delivered, self._delivered_before = {}, self._delivered
             self._delivered_count = self._delivered_bytes = 0
@@ -479,7 +480,7 @@ class Host:
             self.on_deliver(self.now() - event.time)
         if self.spool is not None:
             at = self.location.exact(self.now())
-            self.record(kind, at, event=event.id, subscription=subscription, hops=effect.hops)
+            self.record(kind, at, event=id, subscription=subscription, hops=effect.hops)
             self._flush_spool()
         handler = self._handlers.get(subscription)
         if handler is not None:
@@ -487,37 +488,39 @@ class Host:
 
     # What the transport reports: see `transport.Listener`.
 
-    def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
-        try:
-            packet = decode(data)
-        except MalformedPacket:
-            self.dropped(DropReason.MALFORMED, frame.sender)
-            return
-        if self._verifier is not None:
+    def heard(self, datas: Sequence[bytes], frame: Frame, now: float) -> None:
+        sender, verifier, spool = frame.sender, self._verifier, self.spool
+        admits = self.memory.admits
+        for index, data in enumerate(datas):
             try:
-                self._verifier.check_packet(packet, frame.sender, now)
+                packet = decode(data)
+                if verifier is not None:
+                    verifier.check_packet(packet, sender, now)
+            except MalformedPacket:
+                self.dropped(DropReason.MALFORMED, sender)
+                continue
             except Refused as refused:
-                self.dropped(refused.reason, frame.sender)
-                return
-        if not self.memory.admits(packet, len(data)):
-            self.dropped(DropReason.OUT_OF_MEMORY, frame.sender)
-            return
-        self.counts["receive"] += 1
-        if self.network.bit_rate_bps is not None:
-            self.channel.count(len(data), now)
-        if self.spool is not None:
-            transmission = frame.transmission(index)
-            self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=frame.sender, transmission=transmission)
-        try:
-            types = self.served.types
-            if not (types.heard or types.declared or type(packet) in SERVICE_PACKETS):  # It concerns no service.
-                effects = self.machine.hear(packet, frame.sender, now)
-            else:
-                effects = self.served.hear(packet, frame.sender, now)
-            if effects is not NOTHING or self._outside:
-                self._carry_out(effects)
-        except Exception:
-            self._failed(f"hearing a {tag_of(packet)}", frame.sender)
+                self.dropped(refused.reason, sender)
+                continue
+            if not admits(packet, len(data)):
+                self.dropped(DropReason.OUT_OF_MEMORY, sender)
+                continue
+            self.counts["receive"] += 1
+            if self.network.bit_rate_bps is not None:
+                self.channel.count(len(data), now)
+            if spool is not None:
+                transmission = frame.transmission(index)
+                self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=sender, transmission=transmission)
+            try:
+                types = self.served.types
+                if not (types.heard or types.declared or type(packet) in SERVICE_PACKETS):  # It concerns no service.
+                    effects = self.machine.hear(packet, sender, now)
+                else:
+                    effects = self.served.hear(packet, sender, now)
+                if effects is not NOTHING or self._outside:
+                    self._carry_out(effects)
+            except Exception:
+                self._failed(f"hearing a {tag_of(packet)}", sender)
 
     def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None:
         self.counts["send"] += len(packets)

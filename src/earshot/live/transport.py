@@ -78,7 +78,7 @@ EXPEDITED = 46 << 2
 class Listener(Protocol):
     """What the transport reports to its host."""
 
-    def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None: ...
+    def heard(self, datas: Sequence[bytes], frame: Frame, now: float) -> None: ...
 
     def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None: ...
 
@@ -553,7 +553,10 @@ class Transport:
         names = self._names
         if names is not None and names.admits(frame, address, now, ticks, known):
             self.peers.release(frame.sender, lambda peer: names.has_signed(peer.name, peer.address, peer.life, ticks))
-        peer = self.peers.find(frame, address, frame.time - now, ticks)
+        if known is not None and known.name == frame.sender and known.life == frame.life:
+            peer = known
+        else:
+            peer = self.peers.find(frame, address, frame.time - now, ticks)
         if self._seal.keyed and self._is_stale(frame, peer, now):
             self.peers.ask(peer, frame.time - now, ticks)
             raise Refused(DropReason.STALE_DATAGRAM)
@@ -580,9 +583,9 @@ class Transport:
         if frame.fragment is not None:
             whole = self.reassembly.add(frame.sender, frame.life, frame.fragment, ticks)
             if whole is not None:
-                self._listener.heard(whole, frame, 0, now)
-        for index, data in enumerate(frame.packets):
-            self._listener.heard(data, frame, index, now)
+                self._listener.heard((whole,), frame, now)
+        if frame.packets:
+            self._listener.heard(frame.packets, frame, now)
         if frame.fragment is not None or frame.packets:
             self._limits.charge(self._limits.of(known), 0.0 if known is None else self._ticks() - ticks, ticks)
         return len(frame.packets)

@@ -161,8 +161,13 @@ class LocalSubscriptions:
         type, content and place all agree. `viewer` is this node at that time."""
         if not self.by_id:
             return []
-        begun = [key for key in sorted(self._index.match(event, viewer)) if self.since[key] <= event.time]
-        return [key for key in begun if agrees_in_place(event, self.by_id[key].region, viewer)]
+        found = [
+            key
+            for key in self._index.match(event, viewer)
+            if self.since[key] <= event.time and agrees_in_place(event, self.by_id[key].region, viewer)
+        ]
+        found.sort()
+        return found
 
     def deliver_local(self, machine: Machine, event: Event, hops: int, now: float) -> None:
         """Let the machine deliver the event to the local subscriptions that accept it."""
