@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
+import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -355,7 +356,7 @@ def test_what_the_socket_does_not_take_waits_and_the_highest_priority_goes_first
 @in_a_loop
 def test_a_full_backlog_drops_the_last_of_the_lowest_priority_or_the_new_one() -> None:
     desk = Desk()
-    desk.transport._backlog_limit_bytes = 30
+    desk.transport._backlog_limit_bytes = 3 * (10 + transport.WAITING_BYTES)
     desk.socket.refuses = BlockingIOError()
     for name, priority in ((b"a", 0), (b"b", 0), (b"c", 1)):
         desk.transport._transmit(name * 10, THERE, priority)
@@ -369,6 +370,24 @@ def test_a_full_backlog_drops_the_last_of_the_lowest_priority_or_the_new_one() -
 
 
 @in_a_loop
+def test_small_datagrams_that_wait_take_no_more_memory_than_the_backlog_may() -> None:
+    """Each has an address of its own: of a datagram of 14 bytes, most of the memory is not its bytes."""
+    desk = Desk()
+    limit_bytes = desk.transport._backlog_limit_bytes = 1_000_000
+    desk.socket.refuses = BlockingIOError()
+    desk.transport._transmit(b"first", THERE)
+    tracemalloc.start()
+    try:
+        for number in range(50_000):
+            desk.transport._transmit(b"small %8d" % number, (f"239.0.{number // 256}.{number % 256}", 9000 + number))
+            desk.host.drops.clear()
+        held_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert limit_bytes / 2 < held_bytes <= limit_bytes
+
+
+@in_a_loop
 def test_a_datagram_that_cannot_be_sent_is_a_drop_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
     desk.socket.refuses = OSError(errno.ENETUNREACH, "Network is unreachable")
@@ -378,6 +397,7 @@ def test_a_datagram_that_cannot_be_sent_is_a_drop_and_one_warning(caplog: pytest
     assert [one.getMessage() for one in caplog.records] == ["me: cannot send to 127.0.0.1:9: Network is unreachable"]
     assert desk.host.drops == [DropReason.SEND_FAILED] * 2
     desk.transport._backlog, desk.transport._backlog_bytes = {0: transport.deque([(b"b", THERE)])}, 1
+    desk.transport._backlog_count = 1
     desk.transport._send_backlog()
     assert (desk.host.drops, desk.transport.backlog_bytes) == ([DropReason.SEND_FAILED] * 3, 0)
 

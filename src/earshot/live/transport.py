@@ -66,6 +66,8 @@ MOST_SHARED = 4.0
 "Work for newcomers counts as long as it took, but at most as this many times its processor time."
 FINISHED_BYTES = 1000
 "The most that it takes to remember a packet whose fragments have all come: its sender's name and two numbers."
+WAITING_BYTES = 256
+"About what a datagram takes that waits for the socket, beside its bytes: it, its address and its place."
 FRAME_BYTES = 480
 "The most bytes that a frame takes without its packets."
 
@@ -167,6 +169,7 @@ class Transport:
         self._backlog: dict[int, deque[tuple[bytes, Address]]] = {}
         "By priority, the datagrams that wait for the socket."
         self._backlog_bytes = 0
+        self._backlog_count = 0
         self._turn_open = False
         self._buffer = bytearray(MAX_DATAGRAM_BYTES + 1)
         self._view = memoryview(self._buffer)
@@ -404,7 +407,9 @@ class Transport:
                 self._listener.dropped(DropReason.SEND_FAILED)
                 self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
-        while self._backlog_bytes + len(datagram) > self._backlog_limit_bytes:
+        while (
+            self._backlog_bytes + len(datagram) + WAITING_BYTES * (self._backlog_count + 1) > self._backlog_limit_bytes
+        ):
             lowest = min(self._backlog, default=priority)
             self._listener.dropped(DropReason.SEND_BUFFER_FULL)
             if lowest >= priority:
@@ -412,6 +417,7 @@ class Transport:
             self._take(lowest, last=True)
         self._backlog.setdefault(priority, deque()).append((datagram, address))
         self._backlog_bytes += len(datagram)
+        self._backlog_count += 1
 
     def _send_now(self, datagram: bytes, address: Address, priority: int) -> None:
         assert self._own is not None
@@ -425,6 +431,7 @@ class Transport:
         waiting = self._backlog[priority]
         datagram, _ = waiting.pop() if last else waiting.popleft()
         self._backlog_bytes -= len(datagram)
+        self._backlog_count -= 1
         if not waiting:
             del self._backlog[priority]
 
