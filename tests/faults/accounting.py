@@ -3,13 +3,16 @@
 Expected receivers come from the one predicate, over what the harness itself knows: which processes were up, where
 they were, and what they subscribed to. A pair of an event and a node that was expected and not delivered needs a
 reason; so does one that was delivered and not expected. No pair may be delivered twice in one life of a node.
+
+The weakest reason is that the protocol was still repairing its state. Faults follow each other so closely that one of
+them is always recent; therefore no publisher may stay unheard at a receiver for longer than two repairs in a row.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from earshot.events import Event
 from earshot.filters import Subscription, Viewer, accepts
@@ -88,6 +91,8 @@ class Run:
     "Why a node's machine or host dropped an event, from its spool."
     repair_s: float = 0.0
     "For so long after a fault, or the start of a node, the protocol may still be repairing its state."
+    through_others: bool = True
+    "Whether events pass nodes other than the publisher and the receiver, so that their faults count too."
 
     def expected(self, one: Published, node: str) -> str:
         """`yes` if the node should have had the event, `no` if not, `starting` if it was just subscribing."""
@@ -113,7 +118,34 @@ class Run:
                 wanted = expected == "yes"
                 reason = "" if wanted == had else self.why_lost(one, node) if wanted else self.why_unexpected(one, node)
                 pairs.append(Pair(one.event.id, node, wanted, had, reason))
-        return pairs
+        return self.without_endless_repairs(pairs)
+
+    def without_endless_repairs(self, pairs: list[Pair]) -> list[Pair]:
+        """The same pairs, but `repairing` explains no loss by which a node has had nothing of a publisher for longer
+        than two repairs: the second one because the first may be disturbed. A fault of the two nodes themselves
+        begins anew."""
+        published = {one.event.id: one for one in self.published}
+        since: dict[tuple[str, str], float] = {}
+        judged = []
+        for pair in pairs:
+            one = published[pair.event]
+            path = (one.node, pair.node)
+            if pair.delivered:
+                since.pop(path, None)
+            if not pair.reason.startswith("repairing"):
+                judged.append(pair)
+                continue
+            ends = [fault.end for fault in self.faults if self.breaks(fault) and not fault.nodes.isdisjoint(path)]
+            ends += [session.up for session in self.sessions if session.node in path]
+            began = max([since.setdefault(path, one.at), *(end for end in ends if end <= one.at)])
+            if one.at - began > 2 * self.repair_s:
+                pair = replace(pair, reason="unexplained")
+            judged.append(pair)
+        return judged
+
+    def breaks(self, fault: Fault) -> bool:
+        """Whether a fault may damage the protocol's state. A full disk does not."""
+        return fault.kind != "disk"
 
     def why_lost(self, one: Published, node: str) -> str:
         """Why an expected event was not delivered, the most certain reason first."""
@@ -136,11 +168,12 @@ class Run:
         for fault in self.faults:
             if fault.kind == "pause" and fault.touches(one.at, end, node, one.node):
                 return "paused"
-        for session in self.sessions:
-            if self.repair_s and one.at - self.repair_s <= session.up <= end:
+        concerned = () if self.through_others else (node, one.node)
+        for session in self.sessions if self.repair_s else ():
+            if one.at - self.repair_s <= session.up <= end and (not concerned or session.node in concerned):
                 return "repairing after a start"
-        for fault in self.faults:
-            if self.repair_s and fault.touches(one.at - self.repair_s, end):
+        for fault in self.faults if self.repair_s else ():
+            if self.breaks(fault) and fault.touches(one.at - self.repair_s, end, *concerned):
                 return f"repairing after {fault.kind}"
         return "unexplained"
 

@@ -28,6 +28,7 @@ from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.live.spool import read_records
+from earshot.protocols.catalogue import protocol as machine_named
 from earshot.records import Kind
 
 PROGRAM = Path(__file__).with_name("node_process.py")
@@ -35,13 +36,38 @@ TYPES = {"Tick": 500.0, "Near": 90.0}
 "Event types, and within how many metres they are of interest."
 ROOM_BYTES = 1 << 40
 
-REPAIR_S = {
-    "cbf": 0.0,
-    "flooding": 0.0,
-    "gossip": 0.0,
-}
-"A protocol without state repairs nothing: whatever it loses needs another reason."
-LONGEST_REPAIR_S = 30.0
+
+def repair_s(protocol: str) -> float:
+    """How long the protocol may take to repair its state, from its own settings: to notice that a node is silent, to
+    replace it, and until the nodes have registered again."""
+    given = machine_named(protocol).Settings()
+    match protocol:
+        case "cbf" | "flooding" | "gossip":
+            return 0.0  # Without state, whatever is lost needs another reason.
+        case "steam":
+            return float(given.expiry_s + given.beacon_interval_s)
+        case "hearsay":
+            return float(given.neighbour_hellos * given.hello_interval_s)
+        case "odmrp":
+            return float(given.refresh_interval_s)
+        case "content-odmrp":
+            return float(given.refresh_max_s)
+        case "georendezvous":
+            return float(given.neighbour_lifespan_s + given.choose_after_s + given.renew_interval_s)
+        case "siena":
+            return float(given.patience_s + given.retry_s)
+        case "codd":
+            return float(given.silence_s + given.candidate_wait_s + given.retry_s)
+        case "drip" | "drip-sf":
+            return float(given.replace_after_s + given.election_wait_s + given.announce_interval_s) + float(
+                given.register_interval_s
+            )
+    raise AssertionError(f"say how long {protocol} may take to repair its state")
+
+
+THROUGH_OTHERS = frozenset({"siena", "codd", "drip", "drip-sf", "georendezvous"})
+"""Protocols whose events pass brokers or home cells: a fault of any node may concern them. In the others every node
+hears every other one here, and only the faults of publisher and receiver do."""
 MOST_WAITING = 40
 "At most this many commands to publish wait for one process: a busy machine publishes more slowly."
 
@@ -341,7 +367,8 @@ class Harness:
             spooled=spooled,
             lost={(event, row["node"]): row["why"] for row in rows if row["what"] == "lost" for event in row["events"]},
             dropped=dropped,
-            repair_s=REPAIR_S.get(protocol, LONGEST_REPAIR_S),
+            repair_s=repair_s(protocol),
+            through_others=protocol in THROUGH_OTHERS,
         )
 
 

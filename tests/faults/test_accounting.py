@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import msgspec
 from accounting import Fault, Pair, Published, Run, Session, table
 
 from earshot.events import Event
@@ -73,6 +74,33 @@ def test_reasons_of_losses() -> None:
     assert reason(faults=[Fault("pause", frozenset("b"), 99.0, 101.0)]) == "paused"
     assert reason(faults=[Fault("kill", frozenset("c"), 80.0, 81.0)]) == "unexplained"
     assert reason(faults=[Fault("kill", frozenset("c"), 80.0, 81.0)], repair_s=30.0) == "repairing after kill"
+
+
+def test_repairing_explains_only_what_a_fault_can_have_broken() -> None:
+    def reason(kind: str, nodes: str, end: float, **changes: object) -> str:
+        faults = [Fault(kind, frozenset(nodes), end - 1.0, end)]
+        return run(delivered=Counter(), faults=faults, repair_s=20.0, **changes).accounts()[0].reason
+
+    assert reason("lose", "c", 81.0) == "repairing after lose"
+    assert reason("lose", "c", 79.0) == "unexplained", "the repair is over"
+    assert reason("disk", "b", 99.0) == "unexplained", "a full disk damages no protocol"
+    assert reason("lose", "c", 99.0, through_others=False) == "unexplained", "nothing passes c"
+    assert reason("lose", "b", 99.0, through_others=False) == "repairing after lose"
+
+
+def test_a_node_that_stays_deaf_through_many_faults_of_others_is_unexplained() -> None:
+    """Every ten seconds a fault of c: without the limit, each would explain the next losses of b for ever."""
+    published = [Published(msgspec.structs.replace(EVENT, id=f"a-{at}"), "a", float(at)) for at in range(100, 200, 5)]
+    faults = [Fault("kill", frozenset("c"), at - 1.0, at) for at in range(95, 200, 10)]
+    deaf = run(published=published, delivered=Counter(), faults=faults, repair_s=20.0)
+    reasons = [pair.reason for pair in deaf.accounts()]
+    assert reasons == ["repairing after kill"] * 9 + ["unexplained"] * 11
+    again = replace(deaf, faults=[*faults, Fault("kill", frozenset("b"), 138.0, 139.0)])
+    assert [pair.reason for pair in again.accounts()].count("unexplained") == 4, "its own fault begins anew, at 139"
+    heard = replace(deaf, delivered=Counter({("a-140", "b", 1, 0): 1}))
+    assert [pair.reason for pair in heard.accounts()].count("unexplained") == 2, (
+        "so does the next loss after a delivery, at 145"
+    )
 
 
 def test_a_node_that_was_away_is_not_expected_and_one_that_is_subscribing_is_not_judged() -> None:
