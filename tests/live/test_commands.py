@@ -158,7 +158,7 @@ def test_mistakes_are_reported_in_one_line_with_exit_code_2(
     [
         (["pub", "Siren", "--count", "3"], "needs --every or --stdin"),
         (["node", "--group", "239.1.1.1", "--peer", "127.0.0.1:9"], "--group is not used with --peer"),
-        (["sub", "Siren", "--memory", "1MB"], "memory_bytes"),
+        (["sub", "Siren", "--memory", "1MB"], "--memory must be at least 16MB, got 1MB"),
         (["sub", "Siren", "--memory", "much"], "is not a size"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_type_may_come_from_the_topic_and_an_area_from_the_message() -> None:
     [
         (FromMqtt("t", "T"), b"\xff", "not JSON"),
         (FromMqtt("t", "T"), b"[1]", "not a JSON object, but list"),
-        (FromMqtt("t", "T"), b'{"a": {"b": null}}', "must be a number, a text"),
+        (FromMqtt("t", "T"), b'{"a": {"b": null}}', "'b' is null, which content cannot hold"),
         (FromMqtt("t", "T", payload="event"), b'{"type": "Other"}', "an event of type 'Other' came where 'T'"),
         (FromMqtt("t", "T", payload="xml"), b"<U/>", "a document with root 'U' came where 'T'"),
         (FromMqtt("t", "T", payload="xml"), b"<T>", ""),
