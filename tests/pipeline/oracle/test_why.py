@@ -55,7 +55,7 @@ def test_a_node_that_never_heard_it_is_told_how_far_the_event_came() -> None:
     assert (answer.expected, answer.delivered, answer.path) == (True, False, [])
     assert answer.losses == [
         "3 nodes had the event, 2 sent it on; none of them reached z",
-        "dropped on the way: hop-limit (1 times)",
+        "other nodes lost copies of it: hop-limit (once)",
     ]
 
 

@@ -115,7 +115,8 @@ class EventLog:
         holders, senders = len(self.first.keys() | {source}), len(self.senders)
         found = [f"{holders} nodes had the event, {senders} sent it on; none of them reached {node}"]
         return found + [
-            f"dropped on the way: {reason} ({count} times)" for reason, count in self._dropped_anywhere.most_common(5)
+            f"other nodes lost copies of it: {reason} ({'once' if count == 1 else f'{count} times'})"
+            for reason, count in self._dropped_anywhere.most_common(5)
         ]
 
     @cached_property

@@ -20,6 +20,7 @@ STYLES = {"lost": "lost by the protocol", "carrying": "needed carrying", "imposs
 MOST_REASONS = 3
 MOST_SQUARES = 16
 "A map is this number of squares wide; a larger network has larger squares."
+_OF_WHAT = "Shares of the expected deliveries of all runs together; the ratios above are means over the runs."
 _MAP = "By where events were published: the darker a square, the larger the lost share of its expected deliveries."
 
 
@@ -96,11 +97,11 @@ def _bars(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> PageTable:
             ]
         )
     note = (
-        "Shares of the expected deliveries. Solid: lost by the protocol though a path existed at once. "
+        f"{_OF_WHAT} Solid: lost by the protocol though a path existed at once. "
         "Light: somebody had to carry the event. Dashed frame: impossible for any protocol."
     )
     if not any(loss.share("impossible") or loss.share("carrying") for loss in losses):
-        note = "Shares of the expected deliveries."
+        note = _OF_WHAT
     header = ["protocol", "", "lost", "why"]
     return PageTable("lost-deliveries", header, lines, note, css="bars causes", data=causes_table(losses, marks))
 
