@@ -3,7 +3,9 @@
 import ast
 import importlib.util
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -147,6 +149,34 @@ def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> 
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.stderr == ""
     assert json.loads(run.stdout) == [[one[1:] for one in changes.values()], "does not end", "done"]
+
+
+def test_a_mutant_that_waits_for_a_processor_does_not_hang(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = sys.modules[tool.Judge.__module__]
+    reading, writing = os.pipe()
+
+    def waited_s(_pid: int) -> float:
+        os.write(writing, b"a processor is free")
+        return 60.0
+
+    monkeypatch.setattr(judge, "waited_s", waited_s)
+    assert judge.in_child(lambda: os.read(reading, 19).decode(), 0.01) == "a processor is free"
+    monkeypatch.setattr(judge, "waited_s", lambda _pid: 0.0)
+    assert judge.in_child(signal.pause, 0.01) == tool.HANGS
+    os.close(reading)
+    os.close(writing)
+
+
+def test_waiting_for_a_processor_is_what_the_system_says(tool: ModuleType) -> None:
+    judge = sys.modules[tool.Judge.__module__]
+    told = Path(f"/proc/{os.getpid()}/schedstat")
+    if not told.exists():
+        assert judge.waited_s(os.getpid()) == 0.0
+        return
+    before = int(told.read_text().split()[1]) / 1e9
+    found = judge.waited_s(os.getpid())
+    assert before <= found <= int(told.read_text().split()[1]) / 1e9
+    assert judge.waited_s(2**22 + 1) == 0.0  # no process has such a number
 
 
 SPARK_TESTS = """

@@ -8,6 +8,9 @@ while other people's packages stay imported. Tests of golden logs run last.
 
 A test that fails without any change judges nothing: each test that notices something for the first time is run once
 more without the mutant.
+
+All times are those that a process had: what it waited for a free processor does not count, so that a busy machine
+changes no verdict.
 """
 
 from __future__ import annotations
@@ -295,10 +298,11 @@ class Judge:
                         hits.clear()
                     for cache in self.caches:
                         cache.cache_clear()  # else only the first test that asks would run the statements
-                    began = time.monotonic()
+                    began = time.monotonic() - waited_s(os.getpid())
                     if _passes(item, following):
                         lines = {str(path): sorted(hits) for path, hits in self.hook.hits.items() if hits}
-                        rows.write(json.dumps([item.nodeid, time.monotonic() - began, lines]) + "\n")
+                        seconds = time.monotonic() - waited_s(os.getpid()) - began
+                        rows.write(json.dumps([item.nodeid, seconds, lines]) + "\n")
                         rows.flush()
 
         in_child(work, max(60.0, self.until - time.monotonic()))
@@ -486,9 +490,14 @@ def in_child(work: Callable[[], str | None], longest_s: float, crashed: str = ""
             code = 0
         os._exit(code)
     os.close(writing)
+    began = time.monotonic()
+    left_s = longest_s
+    said = None
     try:
-        ready, _, _ = select.select([reading], [], [], longest_s)
-        said = os.read(reading, 65536).decode() if ready else None
+        while left_s > 0 and said is None:
+            ready, _, _ = select.select([reading], [], [], left_s)
+            said = os.read(reading, 65536).decode() if ready else None
+            left_s = longest_s + waited_s(pid) - (time.monotonic() - began)
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -497,6 +506,14 @@ def in_child(work: Callable[[], str | None], longest_s: float, crashed: str = ""
     if said is None:
         return HANGS
     return said[:-1] if said.endswith("\n") else crashed
+
+
+def waited_s(pid: int) -> float:
+    """How long a process has waited for a free processor; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 @contextlib.contextmanager
