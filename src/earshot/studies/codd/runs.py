@@ -42,6 +42,7 @@ QUIET = {"keep_alive_s": NEVER_S, "silence_s": 2 * NEVER_S, "directory_s": NEVER
 "No node fails in these runs: keep-alives, and documents kept for orphans, would only take time."
 
 AS_READ = "as read"
+AS_PRINTED = "figure 6 as printed, no gain asked"
 READINGS: dict[str, dict[str, Any]] = {
     AS_READ: {},
     "all nodes join before the first document": {"joining": "before"},
@@ -55,11 +56,21 @@ READINGS: dict[str, dict[str, Any]] = {
     "three seeds": {"seeds": 3},
     "overhead against the aggregate": {"overhead_against": "aggregate"},
     "the high-overhead node itself moves": {"mover": "self"},
-    "figure 6 as printed, no gain asked": {"delta": None},
-    "only the 5 highest requests at a time": {"top": 5, "gather_s": 40.0},
+    AS_PRINTED: {"delta": None},
     "overlaps from the last 800 documents": {"window_documents": 800},
 }
 "The readings of docs/papers/codd.md: in each, what differs from the paper as we read it."
+POLICIES: dict[str, dict[str, Any]] = {
+    "top-c, c = 5": {"top": 5, "gather_s": 40.0},
+    "top-c, c = 20": {"top": 20, "gather_s": 40.0},
+    "delta-threshold, any gain": {"delta": 0.0},
+    "delta-threshold, a gain of 0.05": {"delta": 0.05},
+    "delta-threshold, a gain of 0.1": {"delta": 0.1},
+    "frequency, every 400 documents": {"reorganise_every": 400},
+    "overhead threshold, 0.4 instead of 0.2": {"overhead_threshold": 0.4},
+}
+"""Section 3.3's ways to limit reorganisation. The paper gives no c and no threshold: a gain is a share of the recent
+documents, and 0.05 of them are 10 of 200."""
 _WORKLOAD = ("shuffle", "query_buckets", "document_buckets", "shuffle_every", "shuffle_from")
 BINARY = {"siena": 0, "siena-binary": 2}
 "The brokers' tree is as wide as f, or binary."
@@ -167,6 +178,10 @@ class SystemRun:
         "At each snapshot, for each node with children, its overhead since the last one."
         self.ever_interior: set[str] = set()
         "The nodes that had children at a snapshot."
+        self.leaf_shares: list[float] = []
+        "At each snapshot with all nodes in the tree, the share without children; of Siena's tree of brokers."
+        self.client_leaf_shares: list[float] = []
+        "The same of Siena's whole tree, whose leaves are mainly its clients."
         self.halfway: tuple[int, int] = (0, 0)
         "All transfers and extraneous ones in the first half of the documents."
         self.joins: list[tuple[int, int, int]] = []
@@ -255,11 +270,25 @@ class SystemRun:
             if overhead:
                 positive.append(overhead)
         self.series.append((number, _mean(positive)))
+        self._count_leaves()
         for change in reversed(self.reorganisations):
             if number - change.document > PERIOD + SNAPSHOT:
                 break
             if change.after is None and number - change.document >= PERIOD:
                 _, change.after = self._since(change.node, change.counted)
+
+    def _count_leaves(self) -> None:
+        machines = [self.pipes.machines[name] for name in self.names]
+        if not all(isinstance(machine, Codd | Siena) and machine.local.by_id for machine in machines):
+            return
+        tree = [machine for machine in machines if not isinstance(machine, Siena) or machine.broker]
+        self.leaf_shares.append(_mean([not _is_interior(machine) for machine in tree]))
+        above = [
+            machine
+            for machine in tree
+            if isinstance(machine, Siena) and any(name != machine.above for name in machine.links)
+        ]
+        self.client_leaf_shares.append(1 - len(above) / len(machines))
 
     def figures(self, documents: int) -> dict[str, Any]:
         """What the paper's figures show of the run."""
@@ -279,6 +308,7 @@ class SystemRun:
             "interior_overhead": _mean(self.interior),
             "top_100": [round(overhead, 4) for overhead in ranked[:100]],
             "with_overhead": sum(overhead > 0 for overhead in ranked),
+            "leaf_share": _mean(self.leaf_shares),
             **self._of_brokers(),
             "depths": [round(depth, 3) for depth in depths],
             "depth": _mean(depths),
@@ -306,6 +336,7 @@ class SystemRun:
         }
         above = [_is_interior(broker) for broker in brokers]
         found: dict[str, Any] = {"brokers": len(brokers), "interior_brokers": sum(above)}
+        found["leaf_share_with_clients"] = _mean(self.client_leaf_shares)
         for kind, values in shares.items():
             found[f"{kind}, all brokers"] = _mean(values)
             interior = [value for value, is_above in zip(values, above, strict=True) if is_above]
@@ -379,7 +410,7 @@ def joining_from(documents: int) -> tuple[int, int]:
 
 def synthetic(case: Case) -> Sequence[Row]:
     """Section 4's synthetic data; the case names the systems: "codd-r", "codd-nr", "siena", "siena-binary"."""
-    changed = READINGS[case["reading"]]
+    changed = {**POLICIES, **READINGS}[case["reading"]]
     stream = SyntheticStream(case["nodes"], case["documents"], case["seed"], changed)
     settings = {name: value for name, value in changed.items() if name not in (*_WORKLOAD, "joining")}
     return run_systems([(system, case["fan_out"]) for system in case["systems"]], settings, stream, case["seed"])

@@ -11,7 +11,7 @@ from earshot.protocols.codd.machine import Codd
 from earshot.studies.codd import beyond_claims, claims
 from earshot.studies.codd.beyond import churning, large, losing
 from earshot.studies.codd.claims import ALL, BOTH, DTDS
-from earshot.studies.codd.runs import AS_READ, READINGS, overlap_times, shapes, synthetic, xml
+from earshot.studies.codd.runs import AS_PRINTED, AS_READ, POLICIES, READINGS, overlap_times, shapes, synthetic, xml
 from earshot.studies.study import Experiment, Study, cases
 
 SEEDS = range(2)
@@ -63,6 +63,12 @@ STUDY = Study(
             synthetic,
             _grid([400], [6], 1000, READINGS, BOTH),
             _grid([60], [6], 300, [AS_READ, "all nodes join before the first document", "three seeds"], BOTH, [0]),
+        ),
+        Experiment(
+            "policies",
+            synthetic,
+            _grid([400], [6], 1000, [AS_READ, AS_PRINTED, *POLICIES], BOTH[:1], range(4)),
+            _grid([60], [6], 300, [AS_READ, AS_PRINTED, *POLICIES], BOTH[:1], [0]),
         ),
         Experiment(
             "churn",
