@@ -108,3 +108,11 @@ def test_a_machine_sees_an_event_from_where_it_was_when_the_event_was_published(
     assert made.viewer_at(Event("Siren", time=math.nan), now=60.0) == made.viewer_at(
         Event("Siren", time=60.0), now=60.0
     )
+
+
+def test_a_delivery_whose_hops_nobody_counted_says_minus_one() -> None:
+    assert Deliver(EVENT, "s").hops == -1
+
+
+def test_a_location_that_nobody_gave_is_the_origin_at_rest() -> None:
+    assert (FixedLocation().position(3.0), FixedLocation().velocity(3.0)) == (Position(0.0, 0.0), Velocity(0.0, 0.0))

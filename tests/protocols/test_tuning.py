@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from earshot.errors import SettingsError
 from earshot.protocols.catalogue import PROTOCOLS, build_settings
-from earshot.protocols.tuning import Surroundings, Tunable
+from earshot.protocols.tuning import Surroundings, Tunable, clamp, guess, rounded
 
 CITY = Surroundings(
     nodes=1300,
@@ -191,3 +191,48 @@ def test_values_begin_with_the_guess_and_stay_in_the_range():
 def test_a_guess_outside_its_range_is_refused():
     with pytest.raises(SettingsError, match="interval_s: the first guess must lie between low and high"):
         Tunable("interval_s", 3.0, 0.3, 1.5, "because")
+
+
+@pytest.mark.parametrize(
+    "wrong", [(1.0, 0.0, 2.0, 2.0), (1.0, 1.5, 2.0, 2.0), (1.0, 0.5, float("inf"), 2.0), (1.0, 0.5, 2.0, 1.0)]
+)
+def test_bounds_and_steps_that_lead_nowhere_are_refused(wrong: tuple[float, float, float, float]):
+    first, low, high, step = wrong
+    with pytest.raises(SettingsError):
+        Tunable("interval_s", first, low, high, "because", step)
+
+
+def test_bounds_may_be_equal_to_the_first_guess():
+    assert Tunable("interval_s", 1.0, 1.0, 1.0, "because").values() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [(0.0123, 0.001, 1.0, 0.012), (0.0001, 0.0015, 1.0, 0.0015), (0.0001, 0.00156, 1.0, 0.0016), (9.0, 0.1, 1.55, 1.55),
+     (9.0, 0.1, 1.54, 1.5), (123.0, 1.0, 1000.0, 120.0)],
+)  # fmt: skip
+def test_a_guess_has_two_digits_and_stays_within_its_bounds(value: float, low: float, high: float, expected: float):
+    """Rounding may lead out of the bounds: then the bound itself is the guess."""
+    assert guess(value, low, high) == expected
+
+
+def test_values_are_kept_between_bounds_and_rounded_to_two_digits():
+    assert [clamp(value, 2.0, 3.0) for value in (1.0, 2.0, 2.5, 3.0, 4.0)] == [2.0, 2.0, 2.5, 3.0, 3.0]
+    assert [rounded(value) for value in (1234.0, 0.0456, 9.96)] == [1200.0, 0.046, 10.0]
+
+
+def test_settings_that_follow_a_value_keep_their_proportion():
+    tuned = Tunable("interval_s", 1.0, 0.1, 10.0, "because", follows={"expiry_s": 3.5, "wait_s": 0.333})
+    assert tuned.settings(2.0) == {"interval_s": 2.0, "expiry_s": 7.0, "wait_s": 0.67}
+
+
+def test_neighbours_share_the_channel_and_leave_half_of_it_idle():
+    """25 speakers of half a millisecond take 12.5 ms, twice that with the idle half."""
+    assert CITY.speaking_time_s(0.001, 1.0) == pytest.approx(0.025)
+    assert (CITY.speaking_time_s(0.1, 1.0), CITY.speaking_time_s(0.001, 0.01)) == (0.1, 0.01)
+
+
+def test_the_density_counts_a_node_and_its_neighbours_in_the_disk_of_its_range():
+    alone = replace(CITY, mean_neighbours=0.0, range_m=100.0)
+    assert alone.density_per_m2 == pytest.approx(1.0 / 31_415.93)
+    assert CITY.density_per_m2 == pytest.approx(25.0 / 70_685.83)

@@ -1,6 +1,7 @@
 """Soft state: an entry lives until its end, and the one that ends first makes room."""
 
-from earshot.protocols.common.soft_table import SoftTable
+from earshot.protocols.common.byte_budget import TableBudgets, key_bytes
+from earshot.protocols.common.soft_table import VALUE_BYTES, SoftTable
 
 
 def table() -> SoftTable[str, int]:
@@ -39,3 +40,19 @@ def test_expired_entries_are_removed_when_asked() -> None:
 
 def test_the_first_end_is_the_earliest() -> None:
     assert table().first_end == 5.0
+
+
+def test_entries_may_take_all_bytes_of_a_table_and_no_byte_more() -> None:
+    one = key_bytes("x") + VALUE_BYTES
+
+    def held_in(table_bytes: int) -> list[str]:
+        budgets = TableBudgets()
+        budgets.table_bytes = table_bytes
+        held: SoftTable[str, int] = SoftTable(99, budgets)
+        for number, name in enumerate("abc"):
+            held.put(name, number, until=5.0 + number)
+        assert held.bytes == one * len(held)
+        return [name for name, _ in held.items(0.0)]
+
+    assert [held_in(limit) for limit in (3 * one, 3 * one - 1, one)] == [["a", "b", "c"], ["b", "c"], ["c"]]
+    assert held_in(1) == ["c"], "the newest is kept however small the table"

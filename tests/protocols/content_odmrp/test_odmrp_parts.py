@@ -388,6 +388,16 @@ def test_groups_that_are_given_up_for_a_wider_one_are_counted() -> None:
     assert (list(found.by_id.values()), wide.digests, found.combined) == ([wide], [Digest.of_type("CD")], 2)
 
 
+def test_a_type_that_has_a_wide_group_gets_no_second_one() -> None:
+    found = groups(limit=9)
+    found.reports.hear(report("many+", CHEAP), 0.0, 100.0)
+    wide = found.open(Digest.of(EVENT), "CD", frozenset({"many+"}), 1.0)
+    narrow = found._new("CD", Digest.of(Event("CD", {"price": 1})), 2.0)
+    other = found.open(Digest.of(Event("CD", {"price": 2})), "CD", frozenset({"many+"}), 3.0)
+    assert list(found.by_id.values()) == [wide, narrow, other]
+    assert (other.wide, other.digests) == (False, [Digest.of(Event("CD", {"price": 2}))])
+
+
 def test_groups_whose_members_have_become_the_same_are_combined() -> None:
     found = groups(limit=9)
     found.reports.hear(report("a", CHEAP), 0.0, 100.0)

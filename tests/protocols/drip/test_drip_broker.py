@@ -251,6 +251,21 @@ def test_a_subscriber_that_becomes_known_gets_the_events_that_began_here() -> No
     assert [held.event.id for held in me.unfinished()] == ["e"]
 
 
+def test_an_event_is_unfinished_while_a_destination_lacks_it() -> None:
+    """A broker that steps down says by name what it leaves undone, and nothing else."""
+    me = broker(replace(SETTINGS, copies=1), "b", "c")
+    me.receive(Exchange("b", "me", "", 1, 7, (shared("s", "b", ("b",)),), {}), 4.0)
+    me.receive(published(), 11.0)
+    me.receive(published(Event("Unwanted", {}, id="local", source="p", time=1.0)), 11.0)
+    assert [held.event.id for held in me.unfinished()] == ["e"]
+    (copy,) = [one for one in me.contact(12.0) if isinstance(one, EventCopy)]
+    me.receive(Confirmation(copy.target, "me", "", 1, "e"), 12.1)
+    assert me.unfinished() == [], "its one destination has it and carries it"
+    epidemic = broker(SETTINGS, "b", epidemic=True)
+    epidemic.receive(published(), 11.0)
+    assert epidemic.unfinished() == [], "an epidemic names no destinations"
+
+
 def test_signs_of_life_only_get_later_and_are_bounded() -> None:
     me = broker(replace(SETTINGS, memory=2))
     interval_s = SETTINGS.announce_interval_s

@@ -560,6 +560,17 @@ def test_after_a_copy_a_chance_that_is_just_worth_it_still_counts() -> None:
         assert set(a.waiting) == left
 
 
+def test_after_a_copy_a_neighbour_that_may_not_hear_us_counts_by_the_chance_that_it_does() -> None:
+    for worth, left in ((0.5, {"x-0"}), (0.51, set())):
+        a = node(80.0, settings=HearsaySettings(range_m=100.0, worth=worth, echo=1.0))
+        a.hear(hello((150, 0)), "far", now=9.0)
+        a.hear(said(at=(0, 0)), "s", now=10.0)
+        assert set(a.waiting) == {"x-0"}
+        a.reach.observe(70.0, 0.0, 5.0)  # after its hello, and the four that the settings count
+        a.hear(said(at=(0, 10)), "t", now=10.001)
+        assert set(a.waiting) == left, "it has missed both copies, and hears every second packet of ours"
+
+
 def test_a_withdrawn_subscription_receives_nothing() -> None:
     a = node()
     assert a.unsubscribe("a/0", now=1.0) == []

@@ -77,6 +77,16 @@ def test_statements_and_ends_expire() -> None:
     assert (known.forget(10.1 + FORGET_S), known.heard, known.bytes, len(known.ended)) == ([KEY], {}, 0, 0)
 
 
+def test_a_statement_that_is_renewed_counts_once_and_becomes_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = types()
+    heard_by(known, stated(source="a"), stated(source="b"), stated(source="a", time=6.0))
+    assert known.bytes == sum(one.bytes for one in known.heard.values())
+    assert [source for source, _ in known.heard] == ["b", "a"]
+    monkeypatch.setattr(announced_types, "MOST_STATEMENTS", 2)
+    heard_by(known, stated(source="c", time=7.0))
+    assert [source for source, _ in known.heard] == ["a", "c"], "what was not renewed for longest is forgotten first"
+
+
 def test_statements_and_ends_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert announced_types.MOST_STATEMENTS == 4096
     monkeypatch.setattr(announced_types, "MOST_STATEMENTS", 2)

@@ -85,3 +85,17 @@ def test_a_distance_is_a_positive_number(near_m: float) -> None:
 def test_a_fence_has_a_type_or_a_distance() -> None:
     with pytest.raises(UsageError, match="a fence needs an event type"):
         Fence("f")
+
+
+def test_a_fence_that_was_removed_reports_nothing_and_begins_anew_when_it_comes_back() -> None:
+    held = fences(Fence("f", "city/jam"), Fence("g", "city/jam"))
+    entered = [Crossed("g", Crossing.ENTER, source, "city/jam") for source in "pq"]
+    assert len(looks(held, 50.0)[0]) == 4
+    held.remove("f")
+    held.remove("f")
+    held.remove("unknown")
+    assert (len(held), list(held.by_id)) == (1, ["g"])
+    held.remove("g")
+    assert (len(held), looks(held, 50.0)) == (0, [[]])
+    held.add(Fence("g", "city/jam"))
+    assert looks(held, 50.0) == [entered]
