@@ -26,13 +26,19 @@ POOL = 4000
 IN_FLIGHT = 64
 
 
+HOSTS = 8
+"Hosts whose datagrams are whole, whatever packets they hold."
+VANDALS = 2
+"Hosts whose datagrams are damaged: their numbers and names cannot silence the others."
+
+
 class Fuzzer:
-    """Eight hosts that prove themselves, and then send what they like."""
+    """Hosts that prove themselves, and then send what they like."""
 
     def __init__(self, victim: Node, random: Random) -> None:
         self.victim = victim.host.transport.address
         self.random = random
-        self.sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(8)]
+        self.sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(HOSTS + VANDALS)]
         for one in self.sockets:
             one.bind(("127.0.0.1", 0))
             one.setblocking(False)
@@ -93,14 +99,14 @@ def test_fuzzed_datagrams_do_no_harm(protocol: str) -> None:
             target.subscribe("Siren")
             bell = await target.announce("Siren")
             fuzzer = Fuzzer(target, random)
-            while sum(peer.both_ways for peer in target.peers()) < 8:
-                for by in range(8):
+            while sum(peer.both_ways for peer in target.peers()) < HOSTS + VANDALS:
+                for by in range(HOSTS + VANDALS):
                     fuzzer.throw(by)
                 await asyncio.sleep(0.05)
                 fuzzer.answer()
             flat = 0
             for number in range(DATAGRAMS):
-                by = number % 8
+                by = number % HOSTS
                 match random.randrange(12):
                     case 0:
                         fuzzer.sockets[by].sendto(random.randbytes(random.randrange(200)), fuzzer.victim)
@@ -108,7 +114,7 @@ def test_fuzzed_datagrams_do_no_harm(protocol: str) -> None:
                         piece = Fragment(number, random.randrange(4), 4, random.choice(pool)[:1000])
                         fuzzer.throw(by, fragment=piece)
                     case 2:
-                        fuzzer.throw(by, fuzzed(random, pool), damage=True)
+                        fuzzer.throw(HOSTS + number % VANDALS, fuzzed(random, pool), damage=True)
                     case _:
                         fuzzer.throw(by, fuzzed(random, pool))
                 if number % IN_FLIGHT == 0:
