@@ -549,7 +549,10 @@ def test_a_newcomer_that_proves_itself_gets_what_waited_for_it_and_a_greeting() 
     assert (transport.GREET_S, desk.transport._greet) in desk.loop.later
 
 
-@pytest.mark.parametrize(("ahead_s", "words"), [(2.0, ""), (2.6, "3 s ahead of"), (-90.0, "90 s behind")])
+@pytest.mark.parametrize(
+    ("ahead_s", "words"),
+    [(2.0, ""), (2.6, "3 s ahead of"), (-90.0, "90 s behind"), (1e300, "1,000,000,000,000 s ahead of")],
+)
 @in_a_loop
 def test_a_peer_whose_clock_is_wrong_is_named(ahead_s: float, words: str, caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
