@@ -62,8 +62,8 @@ SETTLE_S = 0.1
 "How often the known host of a contested name is challenged."
 CLOCK_WARNING_S = 2.0
 "A peer whose clock differs by more than this is reported."
-LONGEST_TOLD_S = 1e12
-"A clock that is wrong by more than this is said to be wrong by this: a number has a readable length."
+LARGEST_CLOCK_ERROR_S = 1e12
+"A warning says at most this much, so that its number can be read."
 MOST_SHARED = 4.0
 "Work for newcomers counts as long as it took, but at most as this many times its processor time."
 FINISHED_BYTES = 1000
@@ -631,7 +631,7 @@ class Transport:
         if abs(peer.clock_ahead_s) > CLOCK_WARNING_S:
             self._warn_once(
                 f"clock {peer.name}",
-                f"the clock of {peer.name!r} is {min(abs(peer.clock_ahead_s), LONGEST_TOLD_S):,.0f} s "
+                f"the clock of {peer.name!r} is {min(abs(peer.clock_ahead_s), LARGEST_CLOCK_ERROR_S):,.0f} s "
                 f"{'ahead of' if peer.clock_ahead_s > 0 else 'behind'} this node's; events count as younger or older "
                 "by that much; set the clocks",
             )
