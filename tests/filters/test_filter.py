@@ -35,3 +35,14 @@ def test_a_filter_that_covers_the_other_is_what_they_merge_to_and_the_order_does
     assert SLOW.merge(slower) is SLOW
     assert slower.merge(SLOW) is SLOW
     assert SLOW.merge(FAST) == FAST.merge(SLOW) == Filter.parse("Car: speed < 10 or speed > 20")
+
+
+def test_without_the_terms_about_the_consumer_a_filter_keeps_the_others() -> None:
+    assert Filter.parse("Car: speed < 10 and within 100 m").without_viewer_terms() == SLOW
+    assert Filter.parse("within 100 m or approaching").without_viewer_terms() == Filter.parse("true")
+    assert SLOW.without_viewer_terms() is SLOW
+    assert [Filter.parse(text).needs_viewer for text in ("within 1 m", "speed < 10", "not receding")] == [
+        True,
+        False,
+        True,
+    ]

@@ -190,9 +190,9 @@ def test_the_fastest_leg_counts_both_directions() -> None:
 
 
 def test_the_legs_of_rows_end_with_the_next_row_of_their_node() -> None:
-    node = np.array([0, 0, 0, 1, 2, 2])
-    time = np.array([0.0, 2.0, 6.0, 1.0, 3.0, 3.0])
-    x, y = np.array([0.0, 4.0, 4.0, 9.0, 1.0, 5.0]), np.array([1.0, 1.0, 9.0, 9.0, 2.0, 2.0])
+    node = np.array([0, 0, 0, 1, 2, 2, 3, 3])
+    time = np.array([0.0, 2.0, 6.0, 1.0, 3.0, 3.0, 4.0, 8.0])
+    x, y = np.array([0.0, 4.0, 4.0, 9.0, 1.0, 5.0, 0.0, 4.0]), np.array([1.0, 1.0, 9.0, 9.0, 2.0, 2.0, 8.0, 0.0])
     assert [list(column) for column in legs_from(node, time, x, y)] == [
-        [2, 6, 6, 1, 3, 3], [2, 0, 0, 0, 0, 0], [0, 2, 2, 0, 0, 0],
+        [2, 6, 6, 1, 3, 3, 8, 8], [2, 0, 0, 0, 0, 0, 1, 1], [0, 2, 2, 0, 0, 0, -2, -2],
     ]  # fmt: skip

@@ -7,6 +7,7 @@ to a kind is empty ("" for text, -1 for counts, NaN for numbers), never missing 
 from __future__ import annotations
 
 from enum import StrEnum
+from math import nan
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -53,7 +54,6 @@ COLUMNS: Final[dict[str, ColumnType]] = {
     "y_m": "float64",
 }
 
-_EMPTY: dict[str, Any] = {"float64": float("nan"), "int64": -1, "int32": -1, "string": ""}
 _Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
 
@@ -76,5 +76,4 @@ class Record(msgspec.Struct, omit_defaults=True, gc=False):
 
     def row(self) -> dict[str, Any]:
         """All columns, as the simulator's log has them."""
-        row = msgspec.structs.asdict(self)
-        return {name: _EMPTY[kind] if row[name] is None else row[name] for name, kind in COLUMNS.items()}
+        return {name: nan if value is None else value for name, value in msgspec.structs.asdict(self).items()}

@@ -246,6 +246,47 @@ def test_a_range_that_was_rounded_to_a_bound_is_found_when_the_bound_is_gone(mon
     assert found == [set(), {"below"}, {"below"}, set(), {"above"}, {"above"}, set()]
 
 
+SMALLEST = {(groups, "FEW"): 0, (groups, "RARE"): 1}
+"Every filter is in the tables of its tests."
+
+
+def found_by(index: FilterIndex, **content: Any) -> set[object]:
+    return set(index.match(Event("Ping", content)))
+
+
+def test_a_new_kind_of_test_is_asked_of_events_of_a_known_shape() -> None:
+    with limited(SMALLEST):
+        index = index_of({"faster": Filter.where("speed > 3")})
+        assert found_by(index, speed=5) == {"faster"}
+        index.add("seven", Filter.where("speed = 7"))
+        assert (found_by(index, speed=5), found_by(index, speed=7)) == ({"faster"}, {"faster", "seven"})
+        index.add("red", Filter.where("speed > 3 and color = 'red'"))
+        assert (found_by(index, speed=5), found_by(index, speed=5, color="red")) == ({"faster"}, {"faster", "red"})
+        index.remove("seven")
+        assert found_by(index, speed=7) == {"faster"}
+
+
+def test_a_test_for_which_a_full_table_has_no_room_is_left_to_its_filter() -> None:
+    with limited({**SMALLEST, (bits, "MOST_ROWS"): 3}):
+        index = index_of({number: Filter.where(f"speed = {number}") for number in range(1, 5)})
+        for speed in range(6):
+            assert found_by(index, speed=speed) == ({speed} if 1 <= speed <= 4 else set())
+        index.add("late", Filter.where("speed = 2 and color = 'red'"))
+        assert (found_by(index, speed=2), found_by(index, speed=2, color="red")) == ({2}, {2, "late"})
+
+
+def test_ranges_that_were_rounded_are_checked_as_long_as_their_filter_stays() -> None:
+    with limited({**SMALLEST, (columns, "MOST_BOUNDS"): 0}):
+        index = index_of({"slow": Filter.where("speed < 5"), "red": Filter.where("color = 'red'")})
+        index.remove("red")
+        assert (found_by(index, speed=9), found_by(index, speed=4)) == (set(), {"slow"})
+        index.remove("slow")
+        index.add("any", Filter.where("color = 'blue'"))
+        index.add("fast", Filter.where("speed > 5"))
+        assert found_by(index, speed=9, color="blue") == {"any", "fast"}
+        assert found_by(index, speed=4, color="blue") == {"any"}, "nothing is left of the ranges of removed filters"
+
+
 def cd(category: str, price: int) -> Event:
     return Event.from_xml(f"<CD><category>{category}</category><price>{price}</price></CD>")
 

@@ -147,6 +147,39 @@ def test_a_timer_may_be_started_again_when_it_runs_out() -> None:
     assert bench.calls("a", "wake") == [("tick", 1.0), ("tick", 2.0), ("tick", 3.0)]
 
 
+def test_only_timers_at_one_time_are_a_livelock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("earshot.simulation.engine.engine.MOST_AT_ONE_TIME", 5)
+
+    def tick(probe: Probe, timer: Any, now: float) -> None:
+        probe.start_timer(timer, now + 0.5)
+
+    on = {"start": lambda probe, _: probe.start_timer("tick", 0.5), "wake": tick}
+    bench = Bench(standing((0, 0), (1, 0)), on=on).run()
+    assert len(bench.calls("a", "wake")) == len(bench.calls("b", "wake")) == 20
+
+    def at_once(probe: Probe, timer: Any, now: float) -> None:
+        if len(probe.calls) <= 5:
+            probe.start_timer(timer, now)
+
+    on = {"start": lambda probe, _: probe.start_timer("tick", 0.5), "wake": at_once}
+    assert len(Bench(standing((0, 0), (1, 0)), on=on).run().calls("b", "wake")) == 5, "each node may wake so often"
+    on["wake"] = lambda probe, timer, now: probe.start_timer(timer, now)
+    assert "did wrong: it has woken" in failure_of(Bench(standing((0, 0)), on=on).run)
+
+
+def test_an_event_without_an_area_belongs_to_the_announcement_without_a_name() -> None:
+    near, far = (Proximity(Circle(60.0), Position(x_m, 0.0)) for x_m in (80.0, -80.0))
+    light = EventType("Light")
+    actions = [
+        Action(0.0, 0, Announcement(light, near, "north")),
+        Action(0.0, 0, Announcement(light, far)),
+        Action(1.0, 0, Event("Light")),
+        Action(2.0, 0, Event("Light", area=near.area())),
+    ]
+    bench = Bench(standing((0, 0)), actions=actions).run()
+    assert [event.area for event in bench.engine.published] == [far.area(), near.area()]
+
+
 def test_the_application_asks_and_the_host_stamps() -> None:
     nodes = Trajectories([Trajectory.through("a", [(0, 0, 0), (10, 100, 50)])])
     fixed = Proximity(Circle(30.0), naval=Position(1.0, 2.0))

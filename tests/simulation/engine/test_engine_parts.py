@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from small_networks import Bench, say, standing
 
@@ -40,3 +41,5 @@ def test_a_run_is_named_after_its_protocol_however_that_was_given_and_shown_with
     assert (by_name.protocol, by_class.protocol) == ("flooding", "flooding")
     assert by_name.queue_calls == by_class.queue_calls > 0
     assert "trajectories" not in repr(by_name)
+    assert by_name.trajectories is not by_class.trajectories
+    assert by_name == replace(by_name, trajectories=by_class.trajectories), "only what happened is compared"

@@ -154,3 +154,32 @@ def test_memory_stays_a_chunk(tmp_path: Path) -> None:
     assert log.rows_written >= 20
     assert (len(log._nodes) < 20, log._kept) == (True, [])
     log.close()
+
+
+def test_each_way_of_writing_ends_a_chunk_that_is_full() -> None:
+    from earshot.simulation.engine.result import PacketCount
+    from earshot.simulation.media.transmission import Transmission
+
+    sent = Transmission(0, None, PacketCount("word", False, False), 9, "", -1, None)  # type: ignore[arg-type]
+    for write in (
+        lambda log: log.send(1.0, sent),
+        lambda log: log.receive(1.0, sent, [1]),
+        lambda log: log.row(Kind.NOTE, 1.0, 0, detail="x"),
+    ):
+        log = Log(chunk_rows=3)
+        log.begin(["a", "b"])
+        written = []
+        for _ in range(7):
+            write(log)  # type: ignore[no-untyped-call]
+            written.append(log.rows_written)
+        assert written == [0, 0, 3, 3, 3, 6, 6]
+        assert len(list(log.rows())) == 7
+
+
+def test_an_unfinished_file_that_is_gone_already_can_be_discarded(tmp_path: Path) -> None:
+    log = Log(tmp_path / "run.parquet")
+    for draft in tmp_path.iterdir():
+        draft.unlink()
+    log.discard()
+    log.discard()
+    assert list(tmp_path.iterdir()) == []

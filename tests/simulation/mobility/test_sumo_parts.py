@@ -18,7 +18,7 @@ from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.records.trajectories import ALWAYS, Trajectory
 from earshot.simulation import SettingsTable
-from earshot.simulation.engine.coupling import Coupling
+from earshot.simulation.engine.coupling import Coupling, coupled
 from earshot.simulation.event_queue import Queue
 from earshot.simulation.extent import Extent, box_of
 from earshot.simulation.mobility import sumo_child, sumo_process
@@ -440,6 +440,25 @@ def test_a_vehicle_appears_announces_once_publishes_and_vanishes(fake: Callable[
     ]  # fmt: skip
     assert found._drivers.told == [("car.10", "Here", 0.5)]
     assert found.trajectories.presence == (ALWAYS, ((0.0, 0.5), (1.5, math.inf)), ((0.5, math.inf),))
+
+
+def test_one_group_of_nodes_may_have_drivers(fake: Callable[..., None], config: Path) -> None:
+    fake([({"car.10": (0.0, 0.0)}, ["car.10"], [])])
+    drivers = OutsideDrivers(f"{__file__}:Shouting", Shouting())
+    reacting, others = (types.SimpleNamespace(mobility=Sumo(config, drivers=given)) for given in (drivers, None))
+    planned = [Trajectory.standing(name, 0.0, 0.0) for name in ("tower", "car.10")]
+
+    def scenario(**nodes: Any) -> Any:
+        known = {"members": {"car": ["car.10"], "bus": []}.get, "paths": lambda _seed: planned, "duration_s": 1.0}
+        return types.SimpleNamespace(nodes=nodes, **known)
+
+    with coupled(scenario(bus=others, car=reacting), 1) as found:
+        assert found is not None
+        assert found._number == {"car.10": 1}
+    with coupled(scenario(car=others), 1) as found:
+        assert found is None
+    with pytest.raises(ScenarioError, match=r"nodes\.bus: only one group of nodes may have drivers"):
+        coupled(scenario(car=reacting, bus=reacting), 1).__enter__()
 
 
 # The extent.
