@@ -34,6 +34,16 @@ def test_a_fold_is_the_vector_one_would_have_built_at_half_the_size(shape: Bloom
         assert Bloom.of(shape, ours).folded() == Bloom.of(BloomShape(shape.bits // 2, shape.hashes), ours)
 
 
+@pytest.mark.parametrize("bits", [8, 64, 1024])
+def test_an_empty_vector_holds_nothing_and_adds_nothing_to_others(bits: int) -> None:
+    shape = BloomShape(bits, 2)
+    empty, one = Bloom.empty(shape), Bloom.of(shape, {77})
+    assert empty == Bloom.of(shape, set())
+    assert not empty
+    assert not any(member in empty for member in range(0, 1 << 12, 7))
+    assert empty.merged(one) == one.merged(empty) == one
+
+
 def test_vectors_of_two_sizes_merge_at_the_smaller_one() -> None:
     large, small = Bloom.of(BloomShape(256, 2), {1, 2}), Bloom.of(BloomShape(64, 2), {3})
     assert large.merged(small) == small.merged(large) == Bloom.of(BloomShape(64, 2), {1, 2, 3})
@@ -124,3 +134,17 @@ def test_a_broken_set_is_malformed(data: bytes) -> None:
 def test_bytes_left_over_are_malformed() -> None:
     with pytest.raises(MalformedPacket, match="1 extra bytes"):
         BitReader(b"x", "set").end()
+
+
+@pytest.mark.parametrize(
+    ("data", "count"), [(b"\x00", 0), (b"\x7f", 127), (b"\x80\x01", 128), (b"\xff\xff\x03", 65_535)]
+)
+def test_a_count_has_seven_bits_a_byte_the_lowest_first(data: bytes, count: int) -> None:
+    assert BitReader(data, "set").count(65_535) == count
+    with pytest.raises(MalformedPacket, match=f"the set has a count of more than {count - 1}"):
+        BitReader(data, "set").count(count - 1)
+
+
+def test_a_count_without_end_is_refused() -> None:
+    with pytest.raises(MalformedPacket, match="the set has a count of more than 9"):
+        BitReader(b"\x80" * 9 + b"\x00", "set").count(9)

@@ -13,6 +13,7 @@ from earshot.errors import SettingsError
 from earshot.events import Element, Event
 from earshot.filters import Filter
 from earshot.filters.summaries.data_summary import DataSummary
+from earshot.geometry import Position
 from sizes import sized
 
 
@@ -220,3 +221,15 @@ def test_deep_documents_and_many_descendant_steps_end() -> None:
 def test_bounds_below_one_are_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be at least 1, got 0"):
         DataSummary(**{name: 0})
+
+
+def test_a_condition_on_an_events_place_is_asked_of_each_document() -> None:
+    summary = DataSummary(least_documents=1)
+    for number, x_m in enumerate((500.0, 5.0, 50.0)):
+        summary.add(number, Event("Car", {"speed": number}, position=Position(x_m, 0.0)))
+    assert found(summary, "Car: inside circle(0, 0, 10)") == (1,)
+    assert found(summary, "Car: not inside circle(0, 0, 10)") == (0, 2)
+    assert found(summary, "Car: inside circle(0, 0, 100) and speed > 1") == (2,)
+    assert found(summary, "Car: inside circle(0, 0, 10) or speed = 0") == (0, 1)
+    assert summary.ids(summary.candidates(Filter.parse("Car: inside circle(0, 0, 10)"))) == (0, 1, 2)
+    assert summary.matching(Filter.parse("Car: within 10 m")) is None

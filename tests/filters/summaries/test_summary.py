@@ -469,3 +469,12 @@ def _facts(event: Event):  # type: ignore[no-untyped-def]
     from earshot.filters.summaries.clauses import EventFacts
 
     return EventFacts.of(event)
+
+
+def test_the_text_of_a_flat_events_root_is_that_of_its_values() -> None:
+    """XPath sees a root whose text is the texts of the values one after the other."""
+    jazz = Event("CD", {"category": "jazz"})
+    for text in ("/CD[. = 'jazz']", "/*[contains(., 'az')]", "/CD[starts-with(., 'ja')]"):
+        assert Filter.xpath(text).matches(jazz)
+        assert Summary.of([Filter.xpath(text)]).may_match(jazz)
+    assert not Summary.of([Filter.xpath("/CD[. = 'jazz']")]).may_match(Event("CD", {"category": "pop"}))
