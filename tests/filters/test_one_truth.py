@@ -16,7 +16,8 @@ FORMS = ("/r[{}]", "/*[not({})]", "//*[{}]", "/r[c][{}]", "/r/*[{}]", "//d[{}]/a
 FILTERS = {text: Filter.xpath(text) for predicate in PREDICATES for text in (form.format(predicate) for form in FORMS)}
 FLAT = (
     "price < 20", "price <= 20", "price > 5 and price < 9", "price = 7", "price != 7", "category = 'jazz'",
-    "live = true", "category != 'jazz'", "category contains 'az'", "category starts with 'ja'", "live", "not live", "price in 3..8",
+    "live = true", "category != 'jazz'", "category contains 'az'", "category starts with 'ja'", "live", "not live",
+    "price in 3..8",
     "price < 9 or category = 'pop'", "(price = 7 or live = true) and category = 'jazz'", "price = '7'", "live != false",
     "not (price < 9 and category = 'jazz')", "CD: price < 20", "Tape: true", "CD/**: price = 7", "CD: false",
 )  # fmt: skip
