@@ -12,7 +12,7 @@ from msgspec import field
 from earshot.errors import ScenarioError, SettingsError
 from earshot.filters import Filter
 from earshot.geometry import Area, Circle, Position
-from earshot.settings import KindTable, NotNegative, SettingsTable, unit_of
+from earshot.settings import KindTable, NotNegative, SettingsProblem, SettingsTable, unit_of
 from earshot.simulation.draws import Span
 from earshot.simulation.media.links import LinkScript, Rotation
 from earshot.simulation.settings_reader import (
@@ -253,3 +253,10 @@ def test_short_forms_are_written_out_in_lists_of_tables_too() -> None:
     (found,) = read(LinkScript, {"rotations": [turn]}, Where("t")).rotations
     assert found == Rotation((("a", "b"),), 5.0, together=1)
     assert type(found.together) is int
+
+
+def test_a_problem_names_its_key_if_it_has_one_and_survives_a_change_of_process() -> None:
+    one, whole = SettingsProblem("medium.range_m", "must be positive"), SettingsProblem("", "a table is missing")
+    assert (str(one), str(whole)) == ("medium.range_m: must be positive", "a table is missing")
+    again = pickle.loads(pickle.dumps(one))
+    assert (str(again), again.key, again.sentence) == (str(one), "medium.range_m", "must be positive")

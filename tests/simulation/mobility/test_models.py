@@ -2,12 +2,14 @@
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from earshot.errors import ScenarioError
+from earshot.simulation import SettingsTable
 from earshot.simulation.draws import Span
 from earshot.simulation.extent import Extent
 from earshot.simulation.mobility import (
@@ -15,9 +17,11 @@ from earshot.simulation.mobility import (
     Grid,
     Lane,
     Lanes,
+    OutsideMobility,
     RandomWaypoint,
     Scripted,
     Trajectories,
+    Trajectory,
     Uniform,
 )
 from earshot.simulation.mobility.models import mean_leg_m
@@ -186,3 +190,22 @@ def test_scripted_nodes_go_as_written() -> None:
 def test_what_cannot_be_is_refused(make: object, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         make()  # type: ignore[operator]
+
+
+class Elsewhere(SettingsTable, frozen=True):
+    """A mobility model of other people's: it names its nodes as it likes."""
+
+    names: tuple[str, ...]
+
+    def paths(self, *_: Any) -> list[Trajectory]:
+        return [Trajectory.standing(name, 1.0, 2.0) for name in self.names]
+
+
+def test_a_model_from_outside_gives_one_path_for_each_name_in_their_order() -> None:
+    def paths(*given: str) -> list[Trajectory]:
+        return OutsideMobility("mine.py:Elsewhere", Elsewhere(given)).paths(["a", "b"], Extent(), [], 1.0)
+
+    assert [path.name for path in paths("a", "b")] == ["a", "b"]
+    for wrong in (("b", "a"), ("a",), ("a", "b", "c"), ()):
+        with pytest.raises(ScenarioError, match=r"mobility: mine\.py:Elsewhere must give one trajectory for each name"):
+            paths(*wrong)

@@ -370,6 +370,14 @@ def test_who_heeds_a_warning_avoids_the_edge(heed: float, avoided: bool) -> None
     assert sumo.calls[:1] == ([expected] if avoided else [])
 
 
+def test_a_configuration_cannot_name_files_by_entities_from_elsewhere(config: Path) -> None:
+    """A configuration may come from a stranger: what it includes by an entity is not read."""
+    secret = config.parent / "secret.xml"
+    secret.write_text('<net-file value="secret.net.xml"/>')
+    config.write_text(f'<!DOCTYPE c [<!ENTITY e SYSTEM "{secret}">]><configuration><input>&e;</input></configuration>')
+    assert content_of(config), "else it would look for secret.net.xml, which is missing"
+
+
 # In step with a run.
 
 
