@@ -6,7 +6,15 @@ from random import Random
 import pytest
 
 from earshot.errors import SettingsError, UnknownName
-from earshot.protocols.catalogue import PROTOCOLS, build_settings, protocol
+from earshot.plugins import PluginError
+from earshot.protocols.catalogue import (
+    PROTOCOLS,
+    build_settings,
+    needs_routing,
+    protocol,
+    protocol_digest,
+    protocol_name,
+)
 from earshot.protocols.flooding import Flooding, FloodingSettings
 from earshot.protocols.machine import FixedLocation, Machine
 
@@ -72,3 +80,37 @@ def test_settings_may_be_words_numbers_choices_and_lists() -> None:
     assert build_settings(Mixed, given) == Mixed("3", True, 2.5, ("a", "b"))
     assert build_settings(Mixed, {"several": "a, b", "word": "a, b"}) == Mixed("a, b", several=("a", "b"))
     assert build_settings(Mixed, {"several": "a"}) == Mixed(several=("a",))
+
+
+def test_a_protocol_is_named_as_it_was_loaded_and_else_as_it_names_itself() -> None:
+    class Mine(Flooding):
+        name = "mine"
+
+    assert (protocol_name(Flooding), protocol_name(protocol("drip-sf")), protocol_name(Mine)) == (
+        "flooding", "drip-sf", "mine",
+    )  # fmt: skip
+    assert protocol_name(type("Nameless", (), {})) == "Nameless"
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"name": 7}, "Mine lacks 'name'; write in the class: name = \"mine\""),
+        ({"paper": None}, "Mine lacks 'paper'"),
+        ({"Settings": None}, "Mine lacks its settings; write a frozen dataclass"),
+        ({"Settings": dataclass(type("Open", (), {}))}, "Mine: its Settings must be frozen"),
+    ],
+)
+def test_a_class_that_cannot_be_run_says_what_it_lacks(changed: dict[str, object], says: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        protocol(type("Mine", (Flooding,), changed))
+    assert str(caught.value).startswith(says)
+    with pytest.raises(PluginError, match="int is not a protocol: derive a class from earshot"):
+        protocol(int)  # type: ignore[arg-type]
+
+
+def test_only_protocols_that_are_known_by_name_need_routing() -> None:
+    assert [needs_routing(name) for name in ("codd", "siena", "flooding", "unknown", "nowhere:Mine")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    assert protocol_digest("flooding") == ""

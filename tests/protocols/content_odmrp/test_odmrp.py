@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from odmrp_table import FIGURE_3, TREE, cd, plain, publish, sent, subscribe, table
 
-from earshot import Filter
+from earshot import Event, Filter
 from earshot.errors import SettingsError
 from earshot.filters import Subscription
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable, OdmrpSettings
@@ -118,6 +118,16 @@ def test_a_subscription_no_channel_covers_joins_them_all_and_hears_each_event_on
     assert OdmrpSettings(channels=channels).channels_of(cd(0)) == [1, 2]
     assert OdmrpSettings(channels=channels).channels_of(cd(2)) == [0]
     assert OdmrpSettings(channels=channels).channels_for(Filter.parse("CD: price < 10")) == [2]
+
+
+def test_a_subscription_joins_the_first_channel_that_covers_it_and_else_all_with_the_rest() -> None:
+    settings = OdmrpSettings(channels=("CD: price < 20", "CD: price < 30", 'CD: category = "jazz"'))
+    assert settings.channels_for(Filter.parse("CD: price < 10")) == [1]
+    assert settings.channels_for(Filter.parse("CD: price < 25")) == [2]
+    assert settings.channels_for(Filter.parse("CD: price < 40")) == [0, 1, 2, 3]
+    assert OdmrpSettings().channels_for(Filter.parse("CD: price < 10")) == [0]
+    assert settings.channels_of(Event("CD", {"price": 25, "category": "jazz"})) == [2, 3]
+    assert settings.channels_of(Event("CD", {"price": 40})) == [0]
 
 
 def test_when_a_link_breaks_the_mesh_takes_another_way() -> None:

@@ -19,7 +19,7 @@ from earshot.protocols.content_odmrp import reports
 from earshot.protocols.content_odmrp.forwarding_mesh import MeshSettings, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroup, ContentGroups
 from earshot.protocols.content_odmrp.local_summaries import LocalSummaries, PassRates
-from earshot.protocols.content_odmrp.machine import ContentOdmrpSettings
+from earshot.protocols.content_odmrp.machine import ContentOdmrpSettings, hold_s
 from earshot.protocols.content_odmrp.machine import Data as ContentData
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable
 from earshot.protocols.content_odmrp.reports import (
@@ -415,3 +415,23 @@ def test_a_merged_summary_uses_the_room_to_the_last_byte() -> None:
     budget = len("n+") + 10 + len(merged.within(10_000).to_bytes())
     (whole,) = fitting(full, "n", budget, SHAPE)
     assert whole == full_report("n+", merged.within(10_000).to_bytes())
+
+
+def test_a_summary_that_is_coarsened_fits_beside_its_name_and_stamp() -> None:
+    """Ten bytes of a report are its stamp and its frame; half of a packet at least is for the summary."""
+    full = [report(f"b{number:02}", f"CD: title{number} = 'a{number}' and price < {number}") for number in range(30)]
+    whole_bytes = len(fitting(full, "n", 100_000, SHAPE)[0].summary)
+    assert whole_bytes > 0
+    for budget in range(120, 1200, 20):
+        (whole,) = fitting(full, "node", budget, SHAPE)
+        assert whole.reporter == "node+"
+        assert len("node+") + 10 + len(whole.summary) <= budget
+    for budget in (140, 200, 400):
+        stamps = [SummaryReport(f"c{number}", number) for number in range(40)]
+        *kept, whole = fitting([*full, *stamps], "node", budget, SHAPE)
+        assert len("node+") + 10 + len(whole.summary) <= budget // 2
+        assert sum(len(one.reporter) + 10 for one in kept) + len("node+") + 10 + len(whole.summary) <= budget
+
+
+def test_nodes_farther_from_the_source_gather_for_less_time_and_at_sixteen_hops_not_at_all() -> None:
+    assert [hold_s(hops, 0.4) for hops in (0, 4, 8, 15, 16, 17)] == pytest.approx([0.4, 0.3, 0.2, 0.025, 0.0, 0.0])

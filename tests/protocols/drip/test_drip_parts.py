@@ -653,3 +653,23 @@ def test_no_guess_has_more_brokers_than_the_smallest_network_has_nodes() -> None
     assert (brokers.name, brokers.high) == ("brokers", 12)
     assert all(value <= 12 for value in brokers.values())
     assert Drip.tuning(replace(AROUND, fewest_nodes=7)) == ()
+
+
+@pytest.mark.parametrize(
+    ("motion", "place", "expected"),
+    [
+        ((3, 4, 0, 0), Position(0.0, 0.0), 5.0),
+        ((3, 4, 0, 0), Position(3.0, 10.0), 6.0),
+        ((3, 4, 0, 0), Position(9.0, 4.0), 6.0),
+        ((0, 0, 3, 4), Position(0.0, 0.0), 10.0),
+        ((10, 20, -2, 3), Position(6.0, 26.0), 0.0),
+    ],
+)
+def test_a_neighbour_is_where_its_motion_has_brought_it(
+    motion: tuple[int, int, int, int], place: Position, expected: float
+) -> None:
+    here = Regions("me", PAPER)
+    here.hear_neighbour("x", "b", 10.0)
+    here.hear_motion("x", motion, 10.0)
+    assert here._distance_m("x", place, 12.0) == expected
+    assert here._distance_m("y", place, 12.0) == math.inf

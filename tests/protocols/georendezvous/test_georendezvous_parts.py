@@ -22,7 +22,7 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     RoutedPacket,
     Walk,
 )
-from earshot.protocols.georendezvous.cells import HOME, NEXT_EDGE, Cell, cells_apart
+from earshot.protocols.georendezvous.cells import HOME, NEXT_EDGE, Cell, cells_apart, towards
 from earshot.protocols.georendezvous.machine import (
     BURST_S,
     MOST_ARRIVALS,
@@ -435,6 +435,21 @@ def test_the_edge_that_a_walk_marks_is_the_one_of_each_power_of_two() -> None:
         onward = Walk((1, 1), 4, at=(0, 0), before=(0, 1), steps=steps + 1, mark=mark)
         found = routing.route(RoutedPacket(Heading((9, 0), walk=came), 5), 5.0)
         assert found == Send("behind", RoutedPacket(Heading((9, 0), "", onward), 6))
+
+
+@pytest.mark.parametrize("came_from", range(8))
+def test_a_walk_takes_the_next_edge_after_the_one_it_came_by_whichever_that_was(came_from: int) -> None:
+    """The right-hand rule counts from the direction of the last cell, also where that cell is empty by now."""
+    routing = CellHashRouting("me", CellSettings(links="own"), Random(1))
+    routing.listened()
+    first, second = (came_from + 1) % 8, (came_from + 4) % 8
+    for name, direction in (("first", first), ("second", second)):
+        routing.on_beacon(Beacon(towards((0, 0), direction), False), name, 0.0)
+    routing.neighbourhood = 1 << first | 1 << second
+    came = Walk((5, 5), 4, at=towards((0, 0), came_from), before=None, steps=2, mark=((8, 8), 0))
+    found = routing.route(RoutedPacket(Heading((90, 90), walk=came), 5), 5.0)
+    assert isinstance(found, Send)
+    assert routing.neighbours[found.peer].cell == towards((0, 0), first)
 
 
 def test_the_doubts_about_cells_name_both_sides_and_what_they_hold() -> None:
