@@ -72,6 +72,19 @@ def test_a_node_of_an_unknown_place_receives_what_does_not_depend_on_places() ->
     assert Oracle([span("c", "within 50 m"), span("c", "Car: true")]).receivers(car(1), 1.0, viewer_at) == {"c"}
 
 
+def test_place_and_content_must_both_agree_whichever_span_asks() -> None:
+    near_and_slow = Oracle([span(name, "Car: speed < 10 and within 35 m") for name in NAMES])
+    assert near_and_slow.receivers(car(4), 1.0, viewer_at) == {"a", "b"}
+    assert near_and_slow.receivers(car(40), 1.0, viewer_at) == set()
+    nearer = Oracle([span("a", "Car: within 20 m"), span("a", "Bus: true"), span("b", "Car: speed < 3 or within 20 m")])
+    assert nearer.receivers(car(4), 1.0, viewer_at) == {"b"}
+    several = Oracle([span("a", "Car: within 20 m"), span("a", "Car: within 31 m"), span("a", "Car: true", 5.0)])
+    assert several.receivers(car(4), 1.0, viewer_at) == {"a"}, "one that agrees is enough"
+    inside = Area(Circle(35.0), Position(0.0, 0.0))
+    regions = Oracle([span("a", "Car: true", region=inside), span("b", "Car: within 5 m", region=inside)])
+    assert regions.receivers(car(4), 1.0, viewer_at) == {"a"}
+
+
 spans = st.lists(
     st.builds(
         span,

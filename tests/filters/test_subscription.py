@@ -4,7 +4,7 @@ import pytest
 
 from earshot import Area, Circle, Event, Filter, Position, Viewer
 from earshot.filters import Subscription, accepts
-from earshot.filters.subscription import explain_acceptance
+from earshot.filters.subscription import explain_acceptance, filter_text, parsed
 
 FAST = Filter.where("speed > 10", type="Siren")
 HERE, FAR = Viewer(Position(0.0, 0.0)), Viewer(Position(900.0, 0.0))
@@ -36,3 +36,18 @@ def test_type_content_area_and_region_must_all_agree(
     subscription = Subscription("fast", "car", FAST, region)
     assert accepts(event, subscription, viewer) is accepted
     assert explain_acceptance(event, subscription, viewer)[0] is accepted
+
+
+def test_a_filters_text_gives_the_same_filter_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("earshot.filters.subscription._FILTERS", {})
+    monkeypatch.setattr("earshot.filters.subscription._MOST_FILTERS", 2)
+    first, second, third = (Filter.where(f"speed < {number}") for number in range(3))
+    text = filter_text(first)
+    assert (text, filter_text(first)) == (str(first), text)
+    assert parsed(text) is first
+    filter_text(second)
+    filter_text(third)
+    assert parsed(str(third)) is third
+    again = parsed(text)
+    assert (again, again is first) == (first, False), "the oldest of too many is forgotten, and parsed anew"
+    assert parsed(text) is again

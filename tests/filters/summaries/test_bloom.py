@@ -40,6 +40,7 @@ def test_an_empty_vector_holds_nothing_and_adds_nothing_to_others(bits: int) -> 
     empty, one = Bloom.empty(shape), Bloom.of(shape, {77})
     assert empty == Bloom.of(shape, set())
     assert not empty
+    assert one, "a vector with a member is not empty, however few of its bits are set"
     assert not any(member in empty for member in range(0, 1 << 12, 7))
     assert empty.merged(one) == one.merged(empty) == one
 

@@ -233,3 +233,15 @@ def test_a_condition_on_an_events_place_is_asked_of_each_document() -> None:
     assert found(summary, "Car: inside circle(0, 0, 10) or speed = 0") == (0, 1)
     assert summary.ids(summary.candidates(Filter.parse("Car: inside circle(0, 0, 10)"))) == (0, 1, 2)
     assert summary.matching(Filter.parse("Car: within 10 m")) is None
+
+
+def test_answers_are_kept_until_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("earshot.filters.summaries.data_summary.MOST_ANSWERS", 2)
+    summary = summary_of("<a><b/></a>", "<a/>")
+    filters = [Filter.parse(text) for text in ("/a", "/a/b", "/c")]
+    kept = []
+    for filter in (*filters[:2], filters[0], filters[2]):
+        assert summary.matching(filter) is not None
+        kept.append(len(summary._answers))
+    assert kept == [1, 2, 2, 1], "a known filter takes no place; one too many begins anew"
+    assert [summary.matching(filter) for filter in filters] == [0b11, 0b01, 0]
