@@ -6,6 +6,7 @@ A long run throws a million at each protocol. EARSHOT_FUZZ sets another number.
 import asyncio
 import gc
 import os
+import select
 import socket
 from random import Random
 
@@ -87,6 +88,13 @@ def fuzzed(random: Random, pool: list[bytes]) -> bytes:
     return data[: random.randrange(len(data))] + other[random.randrange(len(other)) :]
 
 
+async def read_all(victim: Node) -> None:
+    """Wait until the node has read what was sent to it: what its socket has no room for would test nothing."""
+    own = victim.host.transport._own
+    while own is not None and select.select([own], [], [], 0)[0]:
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 def test_fuzzed_datagrams_do_no_harm(protocol: str) -> None:
     async def run() -> None:
@@ -118,7 +126,7 @@ def test_fuzzed_datagrams_do_no_harm(protocol: str) -> None:
                     case _:
                         fuzzer.throw(by, fuzzed(random, pool))
                 if number % IN_FLIGHT == 0:
-                    await asyncio.sleep(0)
+                    await read_all(target)
                     fuzzer.answer()
                 if number % 5000 == 0:
                     await bell.publish(speed=12.0)
@@ -132,7 +140,7 @@ def test_fuzzed_datagrams_do_no_harm(protocol: str) -> None:
             gc.collect()
             grown = resident_bytes() - flat
             assert target.drops["machine-failure"] == 0
-            assert counts["receive"] > DATAGRAMS // 10
+            assert counts["receive"] > DATAGRAMS // 5
             assert grown < 20_000_000, f"{protocol} grew by {grown / 1e6:.0f} MB"
             print(f"{protocol}: {counts['receive']:,} packets heard of {DATAGRAMS:,} datagrams, {grown / 1e6:+.1f} MB")
 
