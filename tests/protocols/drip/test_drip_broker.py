@@ -342,9 +342,9 @@ def test_a_subscriber_far_from_an_events_area_does_not_make_its_region_flood() -
 def test_what_a_region_wants_is_looked_at_each_exchange_interval() -> None:
     me = region_broker()
     interval_s = SETTINGS.exchange_interval_s
-    for now, looked_at in ((1.9 + interval_s, 2.0), (2.0 + interval_s, 2.0 + interval_s)):
+    for now, looked_at in ((2.0, 2.0), (1.9 + interval_s, 2.0), (2.0 + interval_s, 2.0 + interval_s)):
         me.contact(now)
-        assert me.updated_at == looked_at
+        assert me.updated_at == looked_at, "the first contact looks at it, and then one contact an interval"
 
 
 def test_the_epidemic_shares_events_and_no_subscriptions() -> None:
@@ -356,15 +356,24 @@ def test_the_epidemic_shares_events_and_no_subscriptions() -> None:
     assert (exchange.records, exchange.held) == ((), ("e",))
 
 
+def test_a_new_broker_says_at_its_first_contact_what_its_subscribers_want() -> None:
+    me = region_broker("b", interest_filters=2)
+    me.receive(registered(), 2.0)
+    (first,) = [one for one in me.contact(2.1) if isinstance(one, RegionInterest)]
+    assert (first.target, first.filters) == ("b", ("N: v > 0",))
+
+
 def test_a_region_says_what_its_subscribers_want_after_an_exchange_interval() -> None:
     me = region_broker("b", interest_filters=2)
+    first = [one for one in me.contact(2.0) if isinstance(one, RegionInterest)]
+    assert [(one.target, one.version, one.filters) for one in first] == [("b", 2001, ())]
+    me.receive(Confirmation("b", "me", "", 1, "", 2001), 2.1)
     me.receive(registered(), 2.5)
     far = SubscriberRecord("far", 2.0, "b", ("b",), ("M: true",), 0.5)
     me.receive(Exchange("b", "me", "", 1, 7, (far,), {}), 2.5)
     early = 2.0 + SETTINGS.exchange_interval_s - 0.01
     assert me.present_interest().filters == ("N: v > 0",)
-    first = [one for one in me.contact(early) if isinstance(one, RegionInterest)]
-    assert [(one.target, one.version, one.filters) for one in first] == [("b", 2001, ())]
+    assert not [one for one in me.contact(early) if isinstance(one, RegionInterest)]
     (second,) = [one for one in me.contact(early + 1.0) if isinstance(one, RegionInterest)]
     assert (second.target, second.version, second.filters) == ("b", 2002, ("N: v > 0",))
     me.receive(Confirmation("b", "me", "", 1, "", 2002), early + 1.1)

@@ -16,7 +16,7 @@ from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
 PAPER_GOLDEN = "7f8f012739c76323"
-GOLDEN = "788c1b67138e4bae"
+GOLDEN = "fba9aee65e6edbd2"
 
 
 def digest(settings: Mapping[str, Any]) -> str:

@@ -6,6 +6,8 @@ serves several regions as far as their routes are the same (`region_copies.py`).
 
 from __future__ import annotations
 
+import math
+
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.drip import packets
 from earshot.protocols.drip.broker import Action, Broker
@@ -21,7 +23,8 @@ class RegionBroker(Broker):
     def __init__(self, node: str, settings: DripSettings, regions: Regions, brokered: RecentKeys, now: float) -> None:
         super().__init__(node, settings, regions, Sharing(settings), brokered, now)
         self.interests = Interests(settings, version=int(now * 1000) + 1)
-        self.updated_at = now
+        self.updated_at = -math.inf
+        "When this region's interest was last looked at; at first with the first contact, not an interval later."
 
     def receive(self, packet: RoutedPacket, now: float) -> list[Action]:
         match packet:
