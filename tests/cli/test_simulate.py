@@ -209,15 +209,16 @@ def test_there_is_a_progress_bar_on_a_terminal_and_none_in_a_pipe() -> None:
     assert json.loads(out).keys() == json.loads(piped.stdout).keys()
 
 
-def test_ctrl_c_leaves_no_log_and_an_earlier_one_untouched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked_by", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_leaves_no_log_and_an_earlier_one_untouched(asked_by: signal.Signals, tmp_path: Path) -> None:
     """The run is stopped after a while; otherwise it would take very long."""
     (tmp_path / "log.parquet").write_text("an earlier one")
     arguments = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=100000")
     process, leader, _ = on_a_terminal(arguments, until=b"1%")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(asked_by)
     out, _ = process.communicate()
     os.close(leader)
-    assert (process.returncode, out) == (128 + signal.SIGINT, "")
+    assert (process.returncode, out) == (128 + asked_by, "")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"log.parquet": "an earlier one"}
 
 

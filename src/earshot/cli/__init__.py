@@ -7,7 +7,9 @@ node on a small device do not load what they do not use. Start with `COMMANDS`.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+import threading
 
 import click
 
@@ -91,8 +93,23 @@ def earshot() -> None:
     """
 
 
+_asked_to_end = threading.Event()
+
+
+def _end_as_ctrl_c_does() -> None:
+    """`kill`, service managers and containers send SIGTERM: nothing half-written and no Spark process is left then."""
+
+    def end(_number: int, _frame: object) -> None:
+        _asked_to_end.set()
+        signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. A mistake of the caller is reported in one line, with exit code 2."""
+    _end_as_ctrl_c_does()
     try:
         status = earshot.main(args=arguments, prog_name="earshot", standalone_mode=False)
     except click.ClickException as error:
@@ -100,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
-        sys.exit(130)
+        sys.exit(128 + (signal.SIGTERM if _asked_to_end.is_set() else signal.SIGINT))
     except EarshotError as error:
         click.echo(f"earshot: {error}", err=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)
