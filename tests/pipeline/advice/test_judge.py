@@ -1,5 +1,7 @@
 """What the judge makes of a run's metrics."""
 
+from dataclasses import replace
+
 from earshot.pipeline.advice.judge import _measured
 from earshot.pipeline.advice.search import Measured
 from earshot.pipeline.advice.windows import TraceSlot
@@ -19,3 +21,4 @@ def test_delivery_of_the_reachable_counts_and_a_run_in_which_nothing_is_reachabl
 def test_windows_of_a_trace_with_dates_are_told_apart():
     window = TraceSlot(1769443022.04, 1769443522.0, present=5.0, phase="dense")
     assert str(window) == "1769443022 to 1769443522 s (dense, 5 nodes)"
+    assert str(replace(window, present=1.2)).endswith("(dense, 1 node)")

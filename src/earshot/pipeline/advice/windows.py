@@ -36,7 +36,8 @@ class TraceSlot:
     def __str__(self) -> str:
         seed = f", seed {self.seed}" if self.seed > 1 else ""
         start_s, end_s = (f"{round(time, 1):.12g}" for time in (self.start_s, self.end_s))
-        return f"{start_s} to {end_s} s ({self.phase}, {self.present:.0f} nodes{seed})"
+        nodes = "node" if round(self.present) == 1 else "nodes"
+        return f"{start_s} to {end_s} s ({self.phase}, {self.present:.0f} {nodes}{seed})"
 
 
 @dataclass(frozen=True, slots=True)
