@@ -72,6 +72,11 @@ def test_positions_are_wrong_by_a_normal_error() -> None:
     spread = (sum(x * x + y * y for x, y in errors) / len(errors) / 2) ** 0.5
     assert 8.0 < spread < 12.0
     assert plan(FaultSettings(), NAMES, 10.0, seed=1).position_errors_m == ()
+    for axis in (0, 1):
+        along = [error[axis] for error in errors]
+        mean_m = sum(along) / len(along)
+        assert abs(mean_m) < 3.0, "as often to one side as to the other"
+        assert 7.0 < (sum((one - mean_m) ** 2 for one in along) / len(along)) ** 0.5 < 13.0
 
 
 def test_a_node_believes_to_be_elsewhere() -> None:

@@ -478,3 +478,10 @@ def test_the_text_of_a_flat_events_root_is_that_of_its_values() -> None:
         assert Filter.xpath(text).matches(jazz)
         assert Summary.of([Filter.xpath(text)]).may_match(jazz)
     assert not Summary.of([Filter.xpath("/CD[. = 'jazz']")]).may_match(Event("CD", {"category": "pop"}))
+
+
+@pytest.mark.parametrize("asked", ["count(a) = 2", "a = b", "string-length(a) > 3", "a + 1 = 2", "number(a) > 1"])
+def test_an_expression_needs_the_names_it_speaks_of(asked: str) -> None:
+    summary = Summary.of([Filter.xpath(f"/r[{asked}]")])
+    documents = ("<r><a>1</a><b>1</b></r>", "<r><x/></r>", "<s><a>1</a><b>1</b></s>")
+    assert [summary.may_match(Event.from_xml(document)) for document in documents] == [True, False, False]
