@@ -287,6 +287,47 @@ def test_ranges_that_were_rounded_are_checked_as_long_as_their_filter_stays() ->
         assert found_by(index, speed=4, color="blue") == {"any"}, "nothing is left of the ranges of removed filters"
 
 
+def test_of_several_rounded_ranges_those_that_stay_are_still_checked() -> None:
+    with limited({**SMALLEST, (columns, "MOST_BOUNDS"): 0}):
+        filters: dict[object, Filter] = {number: Filter.where(f"speed < {number}") for number in range(1, 6)}
+        index = index_of(filters)
+        while filters:
+            for speed in range(6):
+                assert found_by(index, speed=speed) == looped(filters, Event("Ping", {"speed": speed}))
+            index.remove(number := max(filters))  # type: ignore[type-var]
+            del filters[number]
+
+
+def test_a_field_deep_inside_is_found_below_each_of_the_objects_above_it() -> None:
+    deep: dict[object, Filter] = {text: Filter.where(text) for text in ("a.b.c = 1", "a.b = 2", "a = 3", "d.e < 4")}
+    with limited(SMALLEST):
+        index = index_of(deep)
+        for content in (
+            {"a": {"b": {"c": 1}}}, {"a": {"b.c": 1}}, {"a.b": {"c": 1}}, {"a.b.c": 1}, {"a": {"b": 2}}, {"a": 3},
+            {"d": {"e": 3}}, {"d": [{"e": 9}, {"e": 3}]}, {"x": {"c": 1}}, {"a": {"b": {"c": 2}}, "d.e": 3}, {},
+        ):  # fmt: skip
+            event = Event("Ping", content)
+            assert set(index.match(event)) == looped(deep, event), content
+
+
+def plan_groups() -> list[groups.PlanGroup]:
+    return [one for one in gc.get_objects() if type(one) is groups.PlanGroup]
+
+
+def test_tests_that_nobody_asks_any_longer_are_not_counted() -> None:
+    """Filters that come and go with ever new values leave nothing behind."""
+    others = plan_groups()
+    with limited({**SMALLEST, (groups, "RARE"): 2048}):
+        index = index_of({"stays": Filter.where("color = 'red' and size = 1")})
+        for number in range(50):
+            index.add("passes", Filter.where(f"color = 'red' and size = {number + 2}"))
+            assert found_by(index, color="red", size=number + 2) == {"passes"}
+            index.remove("passes")
+        counts = [len(group._asked) for group in plan_groups() if group not in others]
+        assert 1 <= max(counts) <= 2
+        assert found_by(index, color="red", size=1) == {"stays"}
+
+
 def cd(category: str, price: int) -> Event:
     return Event.from_xml(f"<CD><category>{category}</category><price>{price}</price></CD>")
 
