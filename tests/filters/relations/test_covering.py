@@ -1,4 +1,6 @@
 from functools import reduce
+from itertools import product
+from operator import eq, ge, gt, le, lt, ne
 
 import pytest
 from hypothesis import given, reject, settings
@@ -416,3 +418,41 @@ def test_an_area_is_the_same_wherever_its_reference_point_is() -> None:
     assert inside(shifted) == inside(plain) != inside(Area(Rectangle(10.0, 20.0), Position(98.0, 203.0)))
     moved = Area(Polygon(((0.0, 0.0), (4.0, 0.0), (0.0, 3.0))), Position(10.0, 20.0))
     assert inside(moved) == inside(Area(Polygon(((10.0, 20.0), (14.0, 20.0), (10.0, 23.0)))))
+
+
+NUMBERS = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+COMPARISONS = {"<": lt, "<=": le, "=": eq, "!=": ne, ">=": ge, ">": gt}
+
+
+@pytest.mark.parametrize("form", ["a {} {}", "/r[a {} {}]", "/r[@a {} {}]", "/r/a[. {} {}]"])
+def test_one_comparison_covers_another_exactly_if_every_number_says_so(form: str) -> None:
+    asked = [(name, limit) for name in COMPARISONS for limit in (1.0, 2.0, 3.0)]
+    filters = {one: Filter.parse(form.format(*one)) for one in asked}
+    for wide, narrow in product(asked, repeat=2):
+        expected = all(
+            COMPARISONS[wide[0]](value, wide[1]) for value in NUMBERS if COMPARISONS[narrow[0]](value, narrow[1])
+        )
+        assert filters[wide].covers(filters[narrow]) is expected, (wide, narrow)
+
+
+TEXTS = ["".join(letters) for size in range(4) for letters in product("ab", repeat=size)]
+TEXT_TESTS = ("starts-with({}, 'a')", "starts-with({}, 'ab')", "contains({}, 'b')", "contains({}, 'ab')",
+              "{} = 'a'", "{} = 'ab'", "{} != 'ab'", "{} != 'b'", "{} = 'bb'", "contains({}, 'bb')")  # fmt: skip
+
+
+def test_one_test_of_a_text_covers_another_only_if_every_text_says_so() -> None:
+    filters = [Filter.parse(f"/r[{test.format('@k')}]") for test in TEXT_TESTS]
+    events = [Event.from_xml(f"<r k='{text}'/>") for text in TEXTS]
+    holds = [[one.matches(event) for event in events] for one in filters]
+    found = {
+        (wide, narrow)
+        for wide, narrow in product(range(len(filters)), repeat=2)
+        if filters[wide].covers(filters[narrow])
+    }
+    truth = {
+        (wide, narrow)
+        for wide, narrow in product(range(len(filters)), repeat=2)
+        if all(a or not b for a, b in zip(holds[wide], holds[narrow], strict=True))
+    }
+    assert found <= truth
+    assert len(found) >= 0.9 * len(truth), "nearly all of them are proved"

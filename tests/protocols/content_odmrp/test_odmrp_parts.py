@@ -19,7 +19,14 @@ from earshot.protocols.content_odmrp import reports
 from earshot.protocols.content_odmrp.forwarding_mesh import MeshSettings, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroup, ContentGroups
 from earshot.protocols.content_odmrp.local_summaries import LocalSummaries, PassRates
-from earshot.protocols.content_odmrp.machine import ContentOdmrpSettings, hold_s
+from earshot.protocols.content_odmrp.machine import (
+    ContentOdmrpSettings,
+    OfferedRoute,
+    PendingTable,
+    PublishingPace,
+    SentReport,
+    hold_s,
+)
 from earshot.protocols.content_odmrp.machine import Data as ContentData
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable
 from earshot.protocols.content_odmrp.reports import (
@@ -435,3 +442,34 @@ def test_a_summary_that_is_coarsened_fits_beside_its_name_and_stamp() -> None:
 
 def test_nodes_farther_from_the_source_gather_for_less_time_and_at_sixteen_hops_not_at_all() -> None:
     assert [hold_s(hops, 0.4) for hops in (0, 4, 8, 15, 16, 17)] == pytest.approx([0.4, 0.3, 0.2, 0.025, 0.0, 0.0])
+
+
+def test_the_pace_of_a_source_begins_at_three_intervals_and_follows_a_quarter_of_each_change() -> None:
+    pace = PublishingPace(4.0)
+    assert pace.interval_s == 12.0
+    found = []
+    for now in (10.0, 14.0, 24.0, 25.0):
+        pace.published(now)
+        found.append(pace.interval_s)
+    assert found == [12.0, 10.0, 10.0, 7.75], "one event alone shows no pace"
+
+
+def test_a_join_table_gathers_groups_the_shortest_life_and_the_fullest_reports() -> None:
+    gathered = PendingTable()
+    full, stamp = report("b", CHEAP), SummaryReport("b", report("b", CHEAP).stamp)
+    gathered.add({1}, [full], 9.0)
+    gathered.add({2, 1}, [stamp, SummaryReport("c", 5)], 12.0)
+    assert (gathered.groups, gathered.lifetime_s) == ({1, 2}, 9.0)
+    assert gathered.reports == {"b": full, "c": SummaryReport("c", 5)}
+    gathered.add(set(), [SummaryReport("b", 77), report("c", CHEAP)], 3.0)
+    assert gathered.reports == {"b": SummaryReport("b", 77), "c": report("c", CHEAP)}, "a new stamp is news"
+    assert gathered.lifetime_s == 3.0
+
+
+def test_a_report_stands_while_it_says_the_same_to_the_same_neighbour_and_is_not_too_old() -> None:
+    sent = SentReport(7, "up", 10.0)
+    route = OfferedRoute("up", 1, 2, (), math.inf, 9.0)
+    assert sent.stands(SummaryReport("me", 7), route, 9.9)
+    assert not sent.stands(SummaryReport("me", 7), route, 10.0)
+    assert not sent.stands(SummaryReport("me", 8), route, 9.9)
+    assert not sent.stands(SummaryReport("me", 7), replace(route, upstream="other"), 9.9)
