@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from earshot.errors import NetworkUnavailable, UsageError
+from earshot.errors import LocationUnavailable, NetworkUnavailable, SettingsError, UsageError
+from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live import signatures, sockets
 from earshot.live.location import Fixed
+from earshot.live.network import NetworkSettings
+from earshot.live.node import ReadQueue
+from earshot.live.node_metrics import NodeMetrics
 from earshot.live.peers import Peer, Peers
 from earshot.live.signatures import _remember, parse_until
 from earshot.live.sockets import GROUPS_A_SOCKET, SEND_BUFFER_BYTES, MulticastSockets, group_address, parse_address
 from earshot.live.spool import close_abandoned, read_records
+from earshot.live.trace_location import TracePlayback
 from earshot.live.transport import Transport
+from earshot.live.trust import Seal
 
 HOME = ("10.0.0.1", 5)
 
@@ -238,3 +246,80 @@ def test_a_group_is_received_until_it_is_left() -> None:
         assert received(receiver) == [b"to a group that was joined", b"the second"]
         found.close()
         assert receiver.fileno() == -1
+
+
+class HostNotes:
+    """What a queue or the metrics ask of a host."""
+
+    def __init__(self) -> None:
+        self.warned: list[str] = []
+        self.lost: list[str] = []
+        self.counts, self.drops, self.subscriptions = Counter({"send": 5}), {"expired": 2}, 3
+        self.transport = SimpleNamespace(backlog_bytes=77)
+        self.on_deliver: Any = None
+
+    def dropped(self, reason: str, event: str = "") -> None:
+        assert reason == "slow-subscriber"
+        self.lost.append(event)
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
+
+    def unsubscribe(self, id: str) -> None:
+        assert id == "s"
+
+
+def test_a_queue_that_nobody_reads_drops_its_oldest_and_warns_once() -> None:
+    host = HostNotes()
+    queue: ReadQueue[Event] = ReadQueue(host, "s", 2)  # type: ignore[arg-type]
+    for number in range(5):
+        queue.put(Event("Ping", id=f"e{number}"))
+        assert len(host.warned) == (number >= 2)
+    assert (queue.dropped, host.lost) == (3, ["e0", "e1", "e2"])
+    assert host.warned == ["slow-subscriber: s holds 2 events; the oldest are dropped"]
+
+
+def test_metrics_count_each_latency_in_its_own_and_all_larger_buckets() -> None:
+    host = HostNotes()
+    node: Any = SimpleNamespace(host=host, name="a", peers=lambda: ["b"])
+    metrics = NodeMetrics(node)
+    for latency_s in (-0.5, 0.001, 0.0011, 0.3, 30.0, 31.0):
+        host.on_deliver(latency_s)
+    samples = {
+        (one.name, one.labels.get("le", one.labels.get("reason", ""))): one.value
+        for family in metrics.collect()
+        for one in family.samples
+    }
+    within = {top: samples["earshot_node_latency_seconds_bucket", top] for top in ("0.001", "0.0025", "0.5", "30.0")}
+    assert within == {"0.001": 2, "0.0025": 3, "0.5": 4, "30.0": 5}
+    assert samples["earshot_node_latency_seconds_bucket", "+Inf"] == 6
+    assert samples["earshot_node_latency_seconds_sum", ""] == pytest.approx(61.3021)
+    assert (samples["earshot_node_packets_sent_total", ""], samples["earshot_node_packets_received_total", ""]) == (
+        5,
+        0,
+    )
+    assert (samples["earshot_node_dropped_total", "expired"], samples["earshot_node_peers", ""]) == (2, 1)
+    assert (samples["earshot_node_subscriptions", ""], samples["earshot_node_backlog_bytes", ""]) == (3, 77)
+
+
+@pytest.mark.parametrize("keys", [(), (b"k" * 32,)])
+def test_a_seal_adds_as_many_bytes_as_it_says(keys: tuple[bytes, ...]) -> None:
+    for frame in (b"", b"frame", b"x" * 1000):
+        assert len(Seal(keys).close(frame)) - len(frame) == Seal(keys).overhead_bytes
+
+
+def test_a_node_needs_sixteen_megabytes_for_what_peers_send() -> None:
+    assert NetworkSettings(memory_bytes=16_000_000).memory_bytes == 16_000_000
+    with pytest.raises(SettingsError, match="memory_bytes"):
+        NetworkSettings(memory_bytes=15_999_999)
+
+
+@pytest.mark.parametrize(("text", "hinted"), [("1;2;3\n4;5;6\n", True), ("<gpx", False)])
+def test_a_trace_that_cannot_be_read_says_where_columns_are_named(tmp_path: Path, text: str, hinted: bool) -> None:
+    """A node has no --columns; the command that would say so does."""
+    trace = tmp_path / ("t.csv" if hinted else "t.gpx")
+    trace.write_text(text)
+    with pytest.raises(LocationUnavailable) as caught:
+        asyncio.run(TracePlayback(trace).start(lambda: 0.0, None))
+    assert str(caught.value).startswith(f"cannot read the trace {trace}: ")
+    assert ("; here, write the names into the file's first line" in str(caught.value)) is hinted

@@ -34,6 +34,16 @@ def test_an_event_as_json_is_read_back_with_its_content_and_area() -> None:
     assert (event.content, area) == (SIREN.content, SIREN.area)
 
 
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [("Siren", True), ("Other", False), ("speed", False), ("Siren: speed > 20", False), ("speed > 3", True),
+     ("/Siren", True), ("/Other", False), ("Siren/**", True)],
+)  # fmt: skip
+def test_a_rule_names_a_type_or_is_a_filter(events: str, expected: bool) -> None:
+    """A word alone is a type, also where it could be a field; what begins with a slash is a path."""
+    assert ToMqtt(events, "x").filter.matches(SIREN) is expected
+
+
 def test_content_alone_and_documents_as_they_are() -> None:
     assert json.loads(ToMqtt("Siren", "x", payload="content").message(SIREN)[1]) == {"speed": 18.0, "road": "A/4"}
     document = Event.from_xml("<CD><price>18</price></CD>")
