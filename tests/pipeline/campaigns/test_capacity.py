@@ -159,6 +159,11 @@ def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
     assert [point["multiple"] for point in told["protocols"][0]["points"]] == [1.0, 2.0]
     done = CliRunner().invoke(earshot, ["compare", *called[1:], "--capacity"], standalone_mode=False)
     assert "flooding  2x or more" in done.stdout
+    as_json = (
+        CliRunner().invoke(earshot, ["compare", *called[1:], "--capacity", "--json"], standalone_mode=False).stdout
+    )
+    told = json.loads(as_json)["capacity"]
+    assert (told["seeds"], {point["seeds"] for point in told["protocols"][0]["points"]}) == (1, {1}), "those asked for"
     nobody = scene.with_({"subscribe.news.count": 0, "subscribe.news.share": None})
     with pytest.raises(ScenarioError, match="no delivery is both expected and reachable"):
         find_capacity(lake, nobody, settings, [0])
