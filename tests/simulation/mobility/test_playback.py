@@ -214,3 +214,10 @@ def test_time_in_the_network_leaves_out_gaps_and_what_lies_outside_of_the_run(tm
     playback = Playback(csv(tmp_path))
     assert playback.time_present_s(1000.0) == {"a": 2.0, "b": 20.0, "c": 0.0}
     assert Playback(csv(tmp_path), start_s=102.0).time_present_s(100.0) == {"a": 1.0, "b": 10.0, "c": 0.0}
+
+
+@pytest.mark.parametrize("end_s", [9.9, 10.0])
+def test_a_part_of_a_trace_ends_after_it_begins(end_s: float) -> None:
+    assert Playback(file=Path("trace.csv"), start_s=10.0, end_s=10.1).end_s == 10.1
+    with pytest.raises(ScenarioError, match=f"end_s must come after start_s, got {end_s:g} and 10"):
+        Playback(file=Path("trace.csv"), start_s=10.0, end_s=end_s)
