@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earshot import Filter
+from earshot import Event, Filter, FilterIndex
 
 
 class Seen:
@@ -46,3 +46,12 @@ def test_without_the_terms_about_the_consumer_a_filter_keeps_the_others() -> Non
         False,
         True,
     ]
+
+
+def test_a_filter_is_shown_by_what_it_asks_and_not_by_what_was_prepared_for_it() -> None:
+    filter = Filter.parse("Car: speed < 10")
+    before = repr(filter)
+    index = FilterIndex()
+    index.add("slow", filter)
+    assert index.match(Event("Car", {"speed": 5})) == {"slow"}
+    assert (repr(filter), filter) == (before, SLOW)

@@ -105,6 +105,9 @@ def test_a_wider_filter_covers_a_narrower_one(general: str, special: str) -> Non
         ("/CD[@a != 'xy']", "/CD[starts-with(@a, 'x')]"),
         ("/CD[@a != 'axb']", "/CD[contains(@a, 'x')]"),
         ("/CD[@a != '5']", "/CD[@a > 3]"),
+        ('name = "5"', 'name = "5.0"'),  # two texts of one number
+        ('name != "5"', 'name = "5.0" or name = "5"'),
+        ('/CD[price = "18"]', '/CD[price = "18.00"]'),
         ("/CD[price < 10]", "/CD[price < 20]"),
         ("/CD[price > 20]", "/CD[price > 10]"),
         ("/CD[price < 10]", "/CD[price <= 10]"),
