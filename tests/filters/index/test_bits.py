@@ -68,3 +68,24 @@ def test_a_slot_is_set_in_the_rows_of_a_range_and_cleared_in_the_others(
     for place, (row, slots) in enumerate(zip(rows, wanted, strict=True)):
         expected = slots | {slot} if first <= place < first + count else slots - {slot}
         assert slots_of(bits.bytes[row]).tolist() == sorted(expected)
+
+
+def test_a_row_that_was_freed_is_used_again_and_begins_with_ones() -> None:
+    bits = Bits()
+    first, second = bits.new_row(), bits.new_row()
+    bits.clear(5, [first])
+    bits.free_row(first)
+    again = bits.new_row()
+    assert (again, second) == (first, 1)
+    assert slots_of(bits.bytes[again]).tolist() == list(range(bits.slots))
+    like = bits.new_row(like=second)
+    assert slots_of(bits.bytes[like]).tolist() == slots_of(bits.bytes[second]).tolist()
+
+
+def test_a_matrix_is_full_by_the_rows_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("earshot.filters.index.bits.MOST_ROWS", 2)
+    bits = Bits()
+    rows = [bits.new_row(), bits.new_row()]
+    assert bits.is_full
+    bits.free_row(rows[0])
+    assert not bits.is_full

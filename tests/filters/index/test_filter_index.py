@@ -287,9 +287,10 @@ def test_ranges_that_were_rounded_are_checked_as_long_as_their_filter_stays() ->
         assert found_by(index, speed=4, color="blue") == {"any"}, "nothing is left of the ranges of removed filters"
 
 
-def test_of_several_rounded_ranges_those_that_stay_are_still_checked() -> None:
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_of_several_rounded_ranges_those_that_stay_are_still_checked(count: int) -> None:
     with limited({**SMALLEST, (columns, "MOST_BOUNDS"): 0}):
-        filters: dict[object, Filter] = {number: Filter.where(f"speed < {number}") for number in range(1, 6)}
+        filters: dict[object, Filter] = {number: Filter.where(f"speed < {number}") for number in range(1, count + 1)}
         index = index_of(filters)
         while filters:
             for speed in range(6):
