@@ -209,11 +209,19 @@ def test_there_is_a_progress_bar_on_a_terminal_and_none_in_a_pipe() -> None:
     assert json.loads(out).keys() == json.loads(piped.stdout).keys()
 
 
-@pytest.mark.parametrize("asked_by", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_leaves_no_log_and_an_earlier_one_untouched(asked_by: signal.Signals, tmp_path: Path) -> None:
-    """The run is stopped after a while; otherwise it would take very long."""
+@pytest.mark.parametrize(
+    ("before", "asked_by"),
+    [((), signal.SIGINT), ((), signal.SIGTERM), (("sh", "-c", 'trap "" INT; exec "$@"', "sh"), signal.SIGTERM)],
+    ids=["ctrl-c", "kill", "kill-in-the-background"],
+)
+def test_a_stopped_run_leaves_no_log_and_an_earlier_one_untouched(
+    before: tuple[str, ...], asked_by: signal.Signals, tmp_path: Path
+) -> None:
+    """The run is stopped after a while; otherwise it would take very long. A script's background command ignores
+    Ctrl-C, but not SIGTERM."""
     (tmp_path / "log.parquet").write_text("an earlier one")
-    arguments = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=100000")
+    run = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=100000")
+    arguments = [*before, *run]
     process, leader, _ = on_a_terminal(arguments, until=b"1%")
     process.send_signal(asked_by)
     out, _ = process.communicate()

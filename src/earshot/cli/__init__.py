@@ -10,6 +10,7 @@ import importlib
 import signal
 import sys
 import threading
+from types import FrameType
 
 import click
 
@@ -99,9 +100,12 @@ _asked_to_end = threading.Event()
 def _end_as_ctrl_c_does() -> None:
     """`kill`, service managers and containers send SIGTERM: nothing half-written and no Spark process is left then."""
 
-    def end(_number: int, _frame: object) -> None:
+    def end(_number: int, frame: FrameType | None) -> None:
         _asked_to_end.set()
-        signal.raise_signal(signal.SIGINT)
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if callable(on_ctrl_c):  # it is not for a script's background command, which ignores Ctrl-C
+            on_ctrl_c(signal.SIGINT, frame)
+        raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, end)
