@@ -90,7 +90,7 @@ def test_windows_last_longer_where_nodes_or_events_are_few_up_to_twenty_times(
 def test_a_window_is_written_with_its_times_phase_nodes_and_a_seed_that_is_not_the_first() -> None:
     slot = TraceSlot(10.04, 60.0, 1, 12.4, "dense")
     assert str(slot) == "10 to 60 s (dense, 12 nodes)"
-    assert str(TraceSlot(1234567.25, 1234600.0, 2, 0.6, "rush")) == "1234567.2 to 1234600 s (rush, 1 nodes, seed 2)"
+    assert str(TraceSlot(1234567.25, 1234600.0, 2, 0.6, "rush")) == "1234567.2 to 1234600 s (rush, 1 node, seed 2)"
     assert (TraceSlot(0.0, 1.0).seed, TraceSlot(0.0, 1.0).present, TraceSlot(0.0, 1.0).change) == (0, 0.0, 0.0)
 
 
