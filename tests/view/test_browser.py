@@ -78,7 +78,10 @@ def until(page: Page, holds: str) -> None:
     """Look at every frame until it is so. (The page's policy forbids Playwright's own way, which is eval.)"""
     looking = "for (let k = 0; k < 3000; k++)"
     page.evaluate(f"async () => {{ {looking} if ({holds}) return; else await new Promise(requestAnimationFrame); }}")
-    assert page.evaluate(f"Boolean({holds})"), holds
+    asked = page.evaluate(
+        "JSON.stringify({wanted: globalThis.earshot?.wanted, said: document.querySelector('#said')?.textContent})"
+    )
+    assert page.evaluate(f"Boolean({holds})"), f"{holds}; the page has {asked}"
 
 
 def clock(page: Page) -> float:
@@ -173,6 +176,18 @@ PICTURE = """async () => {
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   return earshot.panes[0].canvas.toDataURL();
 }"""
+
+
+def test_a_click_counts_while_another_protocol_appears(page: Page, served: str) -> None:
+    opened(page, f"{served}#run=georendezvous")
+    page.hover("[data-run=drip]")
+    page.mouse.down()
+    page.evaluate("document.querySelector('[data-run=steam]').click()")
+    until(page, "earshot.panes.length === 2")
+    page.mouse.up()
+    until(page, "earshot.panes.length === 3")
+    pressed = "[...document.querySelectorAll('[data-run][aria-pressed=true]')].map((one) => one.dataset.run)"
+    assert page.evaluate(pressed) == ["georendezvous", "steam", "drip"]
 
 
 def test_protocols_stand_side_by_side_and_share_clock_and_choice(page: Page, served: str, artifacts: Path) -> None:

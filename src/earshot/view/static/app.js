@@ -101,16 +101,19 @@ class App {
 
   // Which protocols are looked at, side by side.
   choices() {
-    const here = this.wanted;
-    fill(part("runs"), this.entry.runs.map(({ key, title }) => make("button", {
-      class: "choice", "aria-pressed": String(here.includes(key)), "data-run": key,
-      onclick: () => {
+    const bar = part("runs"), { runs } = this.entry;
+    const same = runs.length === bar.children.length
+      && runs.every(({ key, title }, i) => bar.children[i].dataset.run === key && bar.children[i].textContent === title);
+    // Buttons that are there stay: a button that is replaced while it is pressed loses the click.
+    if (!same) {
+      fill(bar, runs.map(({ key, title }) => make("button", { class: "choice", "data-run": key, onclick: () => {
         const now = this.wanted;
         const next = now.includes(key) ? now.filter((one) => one !== key) : [...now, key].slice(-MOST_PANES);
         if (next.length) this.guard(this.showPlays(next));
-      },
-    }, title)));
-    part("runs").hidden = this.entry.runs.length < 2;
+      } }, title)));
+    }
+    for (const button of bar.children) button.setAttribute("aria-pressed", String(this.wanted.includes(button.dataset.run)));
+    bar.hidden = runs.length < 2;
   }
 
   layers() {
