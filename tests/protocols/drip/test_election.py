@@ -145,3 +145,10 @@ def test_brokers_are_watched_from_the_first_election_on() -> None:
     one = election(Role.GATHERING)
     assert named(one.decide(5.0), "watch") == [5.0 + SETTINGS.announce_interval_s]
     assert named(one.decide(6.0), "watch") == []
+
+
+def test_names_that_abler_ones_displace_are_not_kept_for_forwarding() -> None:
+    found = Candidates(2, 1)
+    for ability in range(50):
+        found.learn([Candidate(f"node-{ability}", float(ability), 1.0, False)])
+    assert found.changed == set(found.known) == {"node-49", "node-48", "node-47"}

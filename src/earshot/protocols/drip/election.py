@@ -65,6 +65,7 @@ class Candidates:
         gone = sorted(((one.alive_at, one.node) for one in self.known.values() if one.gone), reverse=True)
         for _, node in live[self._capacity :] + gone[self._gone_capacity :]:
             del self.known[node]
+            self.changed.discard(node)
         self.ablest = tuple(node for _, node in live[: self.k])
         self.digest = crc32("\n".join(self.ablest).encode())
 
