@@ -573,6 +573,8 @@ def main() -> None:
     if given.beside:
         if not (given.beside / "src" / "earshot").is_dir():
             raise SystemExit(f"--beside: {given.beside} is not a checkout of Earshot")
+        if given.rounds < 2 or given.rounds % 2:
+            raise SystemExit("--rounds must be an even number: each side comes first in half of the rounds")
         compare_with_checkout(given.beside, given.rounds, few, many)
         return
     chosen = [system for system in given.systems.split(",") if installed(system)]

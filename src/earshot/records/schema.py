@@ -75,5 +75,10 @@ class Record(msgspec.Struct, omit_defaults=True, gc=False):
     y_m: float | None = None
 
     def row(self) -> dict[str, Any]:
-        """All columns, as the simulator's log has them."""
-        return {name: nan if value is None else value for name, value in msgspec.structs.asdict(self).items()}
+        """All columns, as the simulator's log has them: a place that is not known is not a number."""
+        row = msgspec.structs.asdict(self)
+        if self.x_m is None:
+            row["x_m"] = nan
+        if self.y_m is None:
+            row["y_m"] = nan
+        return row
