@@ -141,6 +141,7 @@ def conjunctions(quick: bool) -> None:
     others: dict[str, peers.Match] = {
         "big-integer bitmaps (fixed)": peers.integer_bitmaps(made, workload),
         "numpy bitmaps (fixed)": peers.numpy_bitmaps(made, workload),
+        "bitarray bitmaps (fixed)": peers.bitarray_bitmaps(made, workload),
     }
     for name, make in {
         "roaring bitmaps (fixed)": peers.roaring_bitmaps,

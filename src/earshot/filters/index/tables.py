@@ -23,6 +23,7 @@ from earshot.events import Value
 from earshot.filters.index.bits import (
     WORTH_COMPILING,
     Bits,
+    Pack,
     Slots,
     and_all,
     or_all,
@@ -35,9 +36,6 @@ from earshot.filters.language.alternatives import InDocument, Source
 
 MOST_SHAPES = 64
 "Sets of names that events have, each with a row."
-
-_ROW = np.dtype(np.intp)
-_frombuffer = np.frombuffer
 
 Owner = TypeVar("Owner")
 
@@ -63,8 +61,7 @@ class EventShape:
         "An event's values in the order of the columns. (One more: of a single name, itemgetter would give no tuple.)"
         if asked != list(names):
             self.values = itemgetter(*asked, *asked[:1]) if asked else lambda _: ()
-        self.packed = Struct(f"{len(columns) + 1}n").pack
-        "Makes bytes of rows: numpy takes twice as long to read a list."
+        self.pack: Pack = Struct(f"{len(columns) + 1}n").pack
 
 
 class AttributeTable(Generic[Owner]):
@@ -83,7 +80,9 @@ class AttributeTable(Generic[Owner]):
         self._needed: Counter[Source] = Counter()
         self._shapes: dict[tuple[Source, ...], EventShape] = {}
         self._taken: list[tuple[Plan, Owner] | None] = []
-        self._keys: NDArray[np.object_] = np.empty(0, object)
+        self._keys: list[Hashable] = []
+        self._key_array: NDArray[np.object_] = np.empty(0, object)
+        "The same keys, for slots in an array."
         self._free: list[int] = []
 
     def owners(self) -> Iterator[Owner]:
@@ -96,7 +95,7 @@ class AttributeTable(Generic[Owner]):
         if not self._free:
             self._add_slots()
         slot = self._free.pop()
-        self._keys[slot] = key
+        self._keys[slot] = self._key_array[slot] = key
         self._taken[slot] = (plan, owner)
         for source in plan.needs:
             if source not in self._without:
@@ -116,7 +115,7 @@ class AttributeTable(Generic[Owner]):
     def remove(self, slot: int) -> None:
         """Free the slot."""
         plan, _ = self._at(slot)
-        self._keys[slot] = self._taken[slot] = None
+        self._keys[slot] = self._key_array[slot] = self._taken[slot] = None
         self._unsure.discard(slot)
         self._rounded.remove(slot)
         self._bits.clear(slot, [self._alive, *(shape.row for shape in self._shapes.values())])
@@ -143,14 +142,18 @@ class AttributeTable(Generic[Owner]):
             shape = self._new_shape(names)
         if shape.is_nested:
             return None
+        rows = map(getitem, shape.columns, shape.values(content))
         try:
-            rows = shape.packed(shape.row, *map(getitem, shape.columns, shape.values(content)))
+            slots = self._bits.intersection(shape.pack, shape.row, rows)
         except TypeError:  # An object or a list has no row. To look costs less than to ask each value what it is.
             return None
-        slots = self._bits.intersection(_frombuffer(rows, _ROW))
         if self._rounded.count or self._unsure:
-            return self._collect_slots(slots, content.get, keys)
-        keys.update(self._keys[slots].tolist())
+            known = slots if isinstance(slots, np.ndarray) else np.fromiter(slots, np.intp)
+            return self._collect_slots(known, content.get, keys)
+        if isinstance(slots, np.ndarray):
+            keys.update(self._key_array[slots].tolist())
+        else:
+            keys.update(map(self._keys.__getitem__, slots))
         return []
 
     def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:
@@ -176,7 +179,7 @@ class AttributeTable(Generic[Owner]):
         if self._rounded.count:
             slots = self._rounded.holding(slots, value)
         if not self._unsure:
-            keys.update(self._keys[slots].tolist())
+            keys.update(self._key_array[slots].tolist())
             return []
         owners: list[Owner] = []
         for slot in slots.tolist():
@@ -195,6 +198,7 @@ class AttributeTable(Generic[Owner]):
         """Add a word of new slots."""
         slot = len(self._taken)
         self._taken += [None] * 64
+        self._keys += [None] * 64
         if slot == self._bits.slots:
             self._bits.add_slots()
             for row in (self._alive, *(shape.row for shape in self._shapes.values())):
@@ -202,8 +206,8 @@ class AttributeTable(Generic[Owner]):
         if slot == WORTH_COMPILING:
             self._bits.compile()
             self._rounded.compile()
-        if slot == len(self._keys):
-            self._keys.resize(self._bits.slots, refcheck=False)
+        if slot == len(self._key_array):
+            self._key_array.resize(self._bits.slots, refcheck=False)
             self._rounded.resize(self._bits.slots)
         self._free = list(range(slot + 63, slot - 1, -1))
 
