@@ -18,7 +18,9 @@ def test_delivery_of_the_reachable_counts_and_a_run_in_which_nothing_is_reachabl
     assert _measured(COST, 2.0) is None
 
 
-def test_windows_of_a_trace_with_dates_are_told_apart():
-    window = TraceSlot(1769443022.04, 1769443522.0, present=5.0, phase="dense")
-    assert str(window) == "1769443022 to 1769443522 s (dense, 5 nodes)"
+def test_windows_of_a_trace_with_dates_are_told_as_dates():
+    window = TraceSlot(1769443021.96, 1769443522.0, present=5.0, phase="dense")
+    assert str(window) == "2026-01-26 15:57:02 to 16:05:22 UTC (dense, 5 nodes)"
+    over_midnight = replace(window, end_s=1769443522.0 + 43_200)
+    assert str(over_midnight) == "2026-01-26 15:57:02 to 2026-01-27 04:05:22 UTC (dense, 5 nodes)"
     assert str(replace(window, present=1.2)).endswith("(dense, 1 node)")

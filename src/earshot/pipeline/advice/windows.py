@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from earshot.errors import TraceError
+from earshot.pipeline.traces.plausibility import as_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,8 @@ class TraceSlot:
 
     def __str__(self) -> str:
         seed = f", seed {self.seed}" if self.seed > 1 else ""
-        start_s, end_s = (f"{round(time, 1):.12g}" for time in (self.start_s, self.end_s))
         nodes = "node" if round(self.present) == 1 else "nodes"
-        return f"{start_s} to {end_s} s ({self.phase}, {self.present:.0f} {nodes}{seed})"
+        return f"{as_span(self.start_s, self.end_s)} ({self.phase}, {self.present:.0f} {nodes}{seed})"
 
 
 @dataclass(frozen=True, slots=True)

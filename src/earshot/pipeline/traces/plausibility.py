@@ -139,6 +139,15 @@ def as_date(time_s: float) -> str:
     return f"{time_s:.12g} s"
 
 
+def as_span(start_s: float, end_s: float) -> str:
+    """A part of a trace in words: dates where its times count since the epoch, otherwise seconds."""
+    if not DATES_FROM_S <= start_s <= end_s < MOST_DATE_S:
+        return f"{round(start_s, 1):.12g} to {round(end_s, 1):.12g} s"
+    start, end = as_date(round(start_s)), as_date(round(end_s))
+    day, _, clock = end.partition(" ")
+    return f"{start} to {clock if start.startswith(day) else end} UTC"
+
+
 def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
     """What is implausible, the likeliest reason first."""
     doubts: list[str] = []
