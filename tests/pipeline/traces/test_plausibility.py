@@ -24,6 +24,7 @@ from earshot.pipeline.traces.plausibility import (
     FarRows,
     TraceFigures,
     TraceUnits,
+    as_span,
     doubts_about,
     far_times,
     mostly_rejected,
@@ -317,3 +318,16 @@ def test_windows_areas_and_publishers_are_doubted(
     wanted.write_text("".join(json.dumps({"node": node, "filter": "Siren: true"}) + "\n" for node in ("car0", "late")))
     keep_own_workload(lake, "everywhere", [str(events)], str(wanted))
     assert expected_counts(lake, "everywhere", "street") == {"pairs": 3, "events": 3, "nodes": 1}
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "expected"),
+    [
+        (0.0, 50.04, "0 to 50 s"),
+        (1769443021.96, 1769443522.0, "2026-01-26 15:57:02 to 16:05:22 UTC"),
+        (1769443022.0, 1769486722.0, "2026-01-26 15:57:02 to 2026-01-27 04:05:22 UTC"),
+        (1769443022.0, 1e14, "1769443022 to 1e+14 s"),
+    ],
+)
+def test_a_part_of_a_trace_with_dates_is_told_as_dates(start_s: float, end_s: float, expected: str) -> None:
+    assert as_span(start_s, end_s) == expected

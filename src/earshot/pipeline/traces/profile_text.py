@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from earshot.pipeline.traces.contact_statistics import Spread
+from earshot.pipeline.traces.plausibility import as_span
 from earshot.pipeline.traces.snapshots import HORIZONS_S
 from earshot.pipeline.traces.trace_profile import Profile, RangeProfile
 
@@ -42,7 +43,7 @@ def facts_rows(found: Profile) -> list[tuple[str, str]]:
     interval = "-" if found.interval_s is None else f"{found.interval_s:g} s"
     return [
         ("area", f"{found.width_m:,.0f} x {found.height_m:,.0f} m, from ({found.box[0]:,.0f}, {found.box[1]:,.0f})"),
-        ("span", f"{found.span_s:,.0f} s, from {found.start:.12g} to {found.end:.12g} s"),
+        ("span", f"{found.span_s:,.0f} s, from {as_span(found.start, found.end)}"),
         ("rows", f"{found.rows:,}, {interval} apart (median)"),
         ("nodes", f"{found.nodes:,}; at once {found.mean_present:,.1f} on average, {found.most_present:,} at most"),
         ("speed", f"{speed.mean:.1f} m/s on average, median {speed.p50:.1f}, 95 % below {speed.p95:.1f}"),
