@@ -116,6 +116,11 @@ def guess_format(file: str) -> tuple[str, str] | None:
     if head.startswith(b"PAR1"):
         return "csv", "parquet"
     text = head.decode("utf-8-sig", "replace")
+    if text.lstrip().startswith(("{", "[")):
+        raise TraceError(
+            f"{file} looks like JSON, which is no trace format here; write its positions as CSV, with a header such as "
+            "node,time,lat,lon"
+        )
     if text.lstrip().startswith("<"):
         root = re.search(r"<(?:\w+:)?([A-Za-z][\w-]*)[\s>/]", re.sub(r"<!--.*?-->|<[?!][^>]*>", "", text, flags=re.S))
         return {"fcd-export": ("sumo-fcd", "xml"), "gpx": ("gpx", "xml")}.get(root[1] if root else "")

@@ -276,6 +276,8 @@ def test_anyone_may_read_a_trace_by_its_formats_name(spark: SparkSession, tmp_pa
         ("", {}, "is empty: there is no trace in it"),
         ("node,time,x,y\n", {}, "there are no positions in .*: the trace is empty"),
         ("node,time,x,y\na,soon,1,1\n", {}, "no good position in .*; the first problem is in line 2: time 'soon'"),
+        ("node,time,x,y\na,29.03.2026 08:50:00,1,1\n", {}, "is not a time; write times in seconds .* --time-format"),
+        ('{"type": "FeatureCollection"}\n', {}, "looks like JSON, which is no trace format here; .* as CSV"),
         ("node,time,lat,lon\na,0,95,1\n", {}, "no good position in .*latitude 95 is outside"),
         ("hello world\n", {}, "cannot detect the format of .*; name it with --format: sumo-fcd, ns2"),
         ("node,time,x,y\na,0,1,1\n", {"format": "ns2"}, "looks like csv, not like ns2; try --format csv"),

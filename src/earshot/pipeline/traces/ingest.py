@@ -444,5 +444,15 @@ def _nothing_in(files: Sequence[str], rejected: DataFrame) -> TraceError:
         return TraceError(f"there is no good position in {named}; in line {first['line']} {first['detail']}{hint}")
     return TraceError(
         f"there is no good position in {named}; the first problem is in line {first['line']}: {first['detail']}; "
-        "if it is of another format, name it with --format"
+        + _what_to_do(first["detail"] or "")
     )
+
+
+def _what_to_do(problem: str) -> str:
+    """About a problem that all rows seem to have."""
+    if problem.endswith("is not a time"):
+        return (
+            "write times in seconds or as 2026-03-29T08:50:00Z, or tell `earshot ingest` their format, as in "
+            "--time-format '%d.%m.%Y %H:%M:%S'"
+        )
+    return "if it is of another format, name it with --format"
