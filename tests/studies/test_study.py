@@ -13,8 +13,7 @@ import pytest
 
 from earshot.errors import UsageError
 from earshot.studies.figures import Row, curve, mean_of, ratio_to
-from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
-from earshot.studies.running import StudyRun, _Job, _measure, _own_code
+from earshot.studies.running import BEGIN, END, StudyRun, _Job, _measure, _own_code, pages_of, write_claims
 from earshot.studies.study import Case, Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
 
 

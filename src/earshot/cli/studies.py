@@ -49,8 +49,7 @@ def reproduce(
         for name in STUDIES:
             click.echo(f"{name:16} {study(name).paper}")
         return
-    from earshot.studies.paper_pages import pages_of, write_claims
-    from earshot.studies.running import run_study, studies_report
+    from earshot.studies.running import pages_of, run_study, studies_report, write_claims
 
     chosen = [study(name) for name in (studies or STUDIES)]
     # Checked before hours of runs, so that a page without marks does not lose their results.

@@ -34,7 +34,7 @@ from earshot.studies.codd.runs import (
     synthetic,
 )
 from earshot.studies.codd.study import STUDY
-from earshot.studies.paper_pages import BEGIN, END
+from earshot.studies.running import BEGIN, END
 from earshot.studies.study import Finding, judge, study
 
 Measured = Mapping[str, list[dict[str, Any]]]

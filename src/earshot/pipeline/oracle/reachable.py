@@ -41,9 +41,16 @@ from earshot.pipeline.oracle.spreading import (
 )
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.spark.tasks import coded, dealt, table_of
-from earshot.pipeline.traces.contact_columns import ContactColumns, no_contacts, rows_of
-from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_in_slices, legs_of, legs_within
-from earshot.pipeline.traces.scripted_contacts import with_script
+from earshot.pipeline.traces.exact_contacts import (
+    ContactColumns,
+    contacts_of_legs,
+    legs_in_slices,
+    legs_of,
+    legs_within,
+    no_contacts,
+    rows_of,
+    with_script,
+)
 from earshot.records.trajectories import Legs
 from earshot.simulation.faults import Partition, plan
 from earshot.simulation.media.links import LinkScript
