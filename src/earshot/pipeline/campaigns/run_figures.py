@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from earshot.pipeline.campaigns.run_pairs import Flags, Floats, Numbers, RunPairs, pairs_of
 from earshot.pipeline.lake.tables import arrow_schema
 from earshot.records import Kind
+from earshot.records.details import read_airtime
 
 AREA_M = 250.0
 "The side of the squares of `by = 'area'`."
@@ -196,14 +196,6 @@ def _sums(records: pa.Table, kind: str, key: str, value: str) -> dict[str, float
     return {name: float(amount) for name, amount in sorted(rows)}
 
 
-class _Airtime(msgspec.Struct):
-    span_s: float
-    busy_s: float
-
-
-_airtime = msgspec.json.Decoder(_Airtime)
-
-
 def _traffic(pairs: RunPairs, records: pa.Table) -> Mapping[str, float | None]:
     """`TRAFFIC`: how much was sent, with and without an event in it, how often heard, how busy the channel was."""
     sends = records.filter(pc.equal(records.column("kind"), Kind.SEND))
@@ -215,10 +207,10 @@ def _traffic(pairs: RunPairs, records: pa.Table) -> Mapping[str, float | None]:
     windows = records.filter(pc.equal(records.column("kind"), Kind.AIRTIME)).sort_by(
         [("time", "ascending"), ("node", "ascending")]
     )
-    times = windows.column("records").to_pylist()
-    busy = [_airtime.decode(text) for text in windows.column("detail").to_pylist()]
-    span_s = math.fsum(one.span_s * count for one, count in zip(busy, times, strict=True))
-    busy_s = math.fsum(one.busy_s * count for one, count in zip(busy, times, strict=True))
+    details = map(read_airtime, windows.column("detail").to_pylist())
+    busy = [(one, count) for one, count in zip(details, windows.column("records").to_pylist(), strict=True) if one]
+    span_s = math.fsum(one.span_s * count for one, count in busy)
+    busy_s = math.fsum(one.busy_s * count for one, count in busy)
     events = int(pairs.publishes.sum())
     receptions = int(pairs.receptions.sum())
     repeats = int(np.maximum(pairs.receptions - 1, 0).sum())
@@ -233,7 +225,7 @@ def _traffic(pairs: RunPairs, records: pa.Table) -> Mapping[str, float | None]:
         "overhead": _share(int(pairs.receptions[~pairs.got].sum()), receptions),
         "airtime_mean": _share(busy_s, span_s),
         "airtime_busiest": max(
-            (one.busy_s / one.span_s for one in busy if one.span_s >= SHORTEST_WINDOW_S), default=None
+            (one.busy_s / one.span_s for one, _ in busy if one.span_s >= SHORTEST_WINDOW_S), default=None
         ),
     }
 

@@ -83,14 +83,8 @@ def contacts_within(
     return transform
 
 
-def sampling_interval(positions: DataFrame) -> float:
-    """The median time between two samples of one node, in seconds; 1 where no node has two. Runs a Spark job."""
-    (row,) = _measured_interval(positions).collect()
-    return float(row["interval_s"])
-
-
 def _measured_interval(positions: DataFrame) -> DataFrame:
-    """One row: the interval, as `interval_s`."""
+    """One row, `interval_s`: the median time between two samples of one node; 1 where no node has two."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -23,12 +23,12 @@ from earshot.pipeline.traces.ingest import longest_gap
 from earshot.pipeline.traces.snapshots import (
     HORIZONS_S,
     FoundRow,
-    LegColumns,
     Stretch,
     lifetimes,
     measured,
     quantiles,
 )
+from earshot.records.trajectories import Legs
 from earshot.traces.lake_tables import TraceAbout, trace_about
 
 if TYPE_CHECKING:
@@ -336,7 +336,9 @@ class _Measure:
         import pyarrow as pa
 
         stretch = self.stretches[table.column("key")[0].as_py()]
-        legs = LegColumns(*(table.column(name).to_numpy() for name in LegColumns._fields))
+        legs = Legs(
+            *(table.column(name).to_numpy() for name in ("node", "time", "until", "x_m", "y_m", "x_m_s", "y_m_s"))
+        )
         rows = [*measured(legs, stretch, self.ranges_m, self.max_gap_s), *self._cells(legs, stretch)]
         columns = zip(*rows, strict=True) if rows else [[]] * len(FoundRow._fields)
         return pa.table(
@@ -346,7 +348,7 @@ class _Measure:
             }
         )
 
-    def _cells(self, legs: LegColumns, stretch: Stretch) -> Iterator[FoundRow]:
+    def _cells(self, legs: Legs, stretch: Stretch) -> Iterator[FoundRow]:
         """How many nodes are in each square of the map, by number: `value` is column + row * 1000."""
         from earshot.pipeline.traces.snapshots import places_at_steps
 
@@ -354,7 +356,7 @@ class _Measure:
             return
         west, south, cell_m = self.cell
         rows, _ = places_at_steps(legs, stretch, self.max_gap_s)
-        passed = stretch.start - legs.time[rows]
+        passed = stretch.start - legs.start[rows]
         x, y = legs.x_m[rows] + legs.x_m_s[rows] * passed, legs.y_m[rows] + legs.y_m_s[rows] * passed
         square = np.floor((x - west) / cell_m) + 1000.0 * np.floor((y - south) / cell_m)
         for value, count in zip(*np.unique(square, return_counts=True), strict=True):
