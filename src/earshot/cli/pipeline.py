@@ -12,8 +12,9 @@ import click
 
 from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import counted, print_json, warn
+from earshot.cli.tables import print_json, warn
 from earshot.errors import UsageError
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.pipeline.traces.contact_statistics import ContactStatistics, Spread

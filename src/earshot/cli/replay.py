@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.cli.options import default_option
-from earshot.cli.tables import counted, print_json
+from earshot.cli.tables import print_json
 from earshot.errors import UnknownName, UsageError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
@@ -20,6 +20,7 @@ from earshot.protocols.machine import Announcement
 from earshot.records import Kind, Record
 from earshot.records.details import read_announce, read_subscribe
 from earshot.records.sessions import Session, SessionReader
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.simulation.engine.engine import Engine

@@ -24,9 +24,10 @@ from earshot.cli.options import (
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, lake_options
-from earshot.cli.tables import counted, print_json, print_table, warn
+from earshot.cli.tables import print_json, print_table, warn
 from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.simulation.engine.result import RunResult

@@ -66,12 +66,7 @@ def reproduce(
                 done = run_study(opened.session, paper, Path(lake.lake) / "results", quick, bar.runs)
             judged += judge(paper, done.rows)
             origins[paper.name] = done.origin
-    page = studies_report(chosen, judged, quick)
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "studies.html"
-    draft = target.with_name(".studies.html.draft")
-    draft.write_text(page.html(), "utf-8")
-    draft.replace(target)
+    target = studies_report(chosen, judged, quick).write(folder / "studies.html")
     for name, page_path in targets.items():
         if page_path is not None:
             write_claims(page_path, [verdict for verdict in judged if verdict.study == name], origins[name])

@@ -14,11 +14,6 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and what it counts: `1 node`, `2,000 nodes`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def warn(doubts: Iterable[str]) -> None:
     """What is probably wrong, on standard error."""
     for doubt in doubts:

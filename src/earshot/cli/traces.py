@@ -267,7 +267,6 @@ def profile(
       earshot profile fcd.xml.gz --range 250m --report profile.html
     """
     from earshot.pipeline.reports.profile_page import profile_page
-    from earshot.pipeline.reports.report import write_whole
     from earshot.pipeline.traces import profile_text as text
     from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
@@ -275,7 +274,7 @@ def profile(
         name = read_into_lake(opened, trace, TraceChoice(columns=columns, units=units, strict=strict), bar)
         found = profile_trace(opened, name, (*RANGES_M, *ranges_m), bar.say, again)
     if report_to is not None:
-        write_whole(report_to, profile_page(found).html())
+        profile_page(found).write(report_to)
     if as_json:
         print_json(found.as_json())
         return

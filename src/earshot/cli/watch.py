@@ -17,9 +17,10 @@ import click
 
 from earshot.cli.options import DURATION, LENGTH, default_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
-from earshot.cli.tables import aligned, counted
+from earshot.cli.tables import aligned
 from earshot.errors import UsageError
 from earshot.records.details import label_of
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.pipeline.watch.alerts import Alerts

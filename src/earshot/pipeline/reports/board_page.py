@@ -34,9 +34,9 @@ from earshot.pipeline.reports.charts import (
     delivery_against_cost,
     line_chart,
 )
-from earshot.pipeline.reports.formats import listed, percent
 from earshot.pipeline.reports.page import PageBlock, PageCell, PageFigure, PageFold, PageTable, PageVerdict, PageWords
 from earshot.pipeline.reports.svg import Mark
+from earshot.words import listed, percent
 
 Marks = Mapping[str, Mark]
 

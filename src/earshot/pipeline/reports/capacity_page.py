@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from earshot.pipeline.campaigns.capacity import CapacityComparison, ProtocolCapacity
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.reports.charts import ChartLine, Measure, bar, line_chart
-from earshot.pipeline.reports.formats import amount, percent, share
 from earshot.pipeline.reports.page import PageBlock, PageCell, PageFigure, PageTable, PageVerdict
 from earshot.pipeline.reports.svg import Mark
+from earshot.words import amount, percent, share
 
 LOAD = Measure("multiple of the scenario's event rate", "x")
 

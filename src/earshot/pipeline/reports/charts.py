@@ -13,7 +13,6 @@ from html import escape
 from typing import ClassVar
 
 from earshot.pipeline.campaigns.intervals import Figure
-from earshot.pipeline.reports.formats import amount, formatted, interval, seconds
 from earshot.pipeline.reports.svg import (
     Axes,
     Mark,
@@ -28,6 +27,7 @@ from earshot.pipeline.reports.svg import (
     titled,
     width_of,
 )
+from earshot.words import amount, formatted, interval, seconds
 
 LOG_FROM = 25.0
 "A cost axis is logarithmic where the largest value is this many times the smallest."

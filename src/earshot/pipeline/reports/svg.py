@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from earshot.pipeline.reports.formats import amount
+from earshot.words import amount
 
 TEXT = 12.0
 "The size of a chart's text; drawings are made as wide as they are shown, so that it stays readable."
