@@ -49,7 +49,8 @@ class Outcome:
     point: str
     network: str
     assumes: str
-    range_m: float
+    range_m: float | None
+    "Of its radios; None of live runs, where nobody knows it."
     changed: str
     base: str
     trace: str

@@ -26,6 +26,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from earshot.errors import LakeError
@@ -130,7 +131,7 @@ class Lake:
         """The files as tasks read them themselves, through delta-rs, a file a row."""
         rows = [(json.dumps(asdict(file)),) for file in files]
         named = self.session.createDataFrame(rows, "file string").repartition(len(files))
-        return named.mapInArrow(_ReadTask(self.folder, kind.name), kind.ddl)
+        return named.mapInArrow(partial(_read, self.folder, kind.name), kind.ddl)
 
     # -- writing
 
@@ -174,7 +175,7 @@ class Lake:
         if by_rows := [name for name in kind.folders_by if name not in fixed]:
             typed = typed.sortWithinPartitions(*by_rows)
         with named_errors():
-            task = _WriteTask(self.arrow.files, kind.name, fixed, stem)
+            task = partial(_write, self.arrow.files, kind.name, dict(fixed), stem)
             written = typed.mapInArrow(task, "file string").collect()
         return [DataFile(**json.loads(row["file"])) for row in written]
 
@@ -199,35 +200,23 @@ class Lake:
             self._is_shared = True
 
 
-class _ReadTask:
-    """What a task does with the names of files: it reads them."""
-
-    def __init__(self, folder: Folder, table: str) -> None:
-        self.folder = folder
-        self.table = table
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kind = table_named(self.table)
-        log = TableLog(self.folder, kind)
-        for batch in batches:
-            for text in batch.column(0).to_pylist():
-                yield from log.batches_of(DataFile(**json.loads(text)), kind.columns)
+def _read(folder: Folder, table: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: read the files that the rows name."""
+    kind = table_named(table)
+    log = TableLog(folder, kind)
+    for batch in batches:
+        for text in batch.column(0).to_pylist():
+            yield from log.batches_of(DataFile(**json.loads(text)), kind.columns)
 
 
-class _WriteTask:
-    """What a task does with its rows: it writes them to files, and returns what it counted."""
+def _write(
+    files: DataFiles, table: str, fixed: dict[str, str], stem: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: write the rows to files, and return what was counted."""
+    import pyarrow as pa
 
-    def __init__(self, files: DataFiles, table: str, fixed: Mapping[str, str], stem: str) -> None:
-        self.files = files
-        self.table = table
-        self.fixed = dict(fixed)
-        self.stem = stem
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for file in self.files.write_batches(self.table, batches, self.fixed, self.stem):
-            yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
+    for file in files.write_batches(table, batches, fixed, stem):
+        yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
 
 
 def _no_pattern(path: str) -> str:
@@ -244,7 +233,7 @@ def _probe_workers(session: SparkSession, folder: Folder) -> None:
     try:
         tasks = 2 * parallelism(session)
         rows = session.range(0, tasks, 1, tasks).mapInArrow(
-            _Probe(folder, probe), "task long, host string, problem string"
+            partial(_probe, folder, probe), "task long, host string, problem string"
         )
         for row in rows.collect():
             problem = row["problem"]
@@ -260,25 +249,19 @@ def _probe_workers(session: SparkSession, folder: Folder) -> None:
         folder.delete(probe)
 
 
-class _Probe:
-    """What a task does: read the driver's file, and write one back."""
+def _probe(folder: Folder, probe: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: read the driver's file, and write one back."""
+    import pyarrow as pa
 
-    def __init__(self, folder: Folder, probe: str) -> None:
-        self.folder = folder
-        self.probe = probe
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        host = platform.node()
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                problem = ""
-                try:
-                    if self.folder.read(f"{self.probe}/driver") != self.probe.encode():
-                        problem = "it does not see what this machine writes there"
-                    else:
-                        self.folder.write(f"{self.probe}/{task}", host.encode())
-                except OSError as error:
-                    problem = f"it cannot read or write there ({error.strerror or error})"
-                yield pa.RecordBatch.from_pydict({"task": [task], "host": [host], "problem": [problem]})
+    host = platform.node()
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            problem = ""
+            try:
+                if folder.read(f"{probe}/driver") != probe.encode():
+                    problem = "it does not see what this machine writes there"
+                else:
+                    folder.write(f"{probe}/{task}", host.encode())
+            except OSError as error:
+                problem = f"it cannot read or write there ({error.strerror or error})"
+            yield pa.RecordBatch.from_pydict({"task": [task], "host": [host], "problem": [problem]})
