@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import click
 
-from earshot.cli.options import DURATION, chosen_protocols, default_option
+from earshot.cli.options import DURATION, chosen_protocols, default_option, json_option, protocols_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table
+from earshot.cli.tables import print_json, print_table, print_words
 from earshot.cli.traces import TraceChoice, check_scenarios, read_into_lake, window_options
-
-WIDTH = 100
 
 
 @click.command()
@@ -24,7 +21,7 @@ WIDTH = 100
     default="delivery",
     help="What to optimise: delivery (then airtime), or latency or airtime with nearly the best delivery.",
 )
-@click.option("--protocols", help="Comma-separated names; all of them by default.")
+@protocols_option
 @click.option(
     "--budget", type=DURATION, metavar="10min", help="How long to search  [default: 12min; with --quick 4min]"
 )
@@ -32,7 +29,7 @@ WIDTH = 100
 @click.option("--out", type=click.Path(dir_okay=False), help="The file for your nodes  [default: LAKE/advice.toml]")
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option("Print the answer as JSON.")
 def advise(
     traces: tuple[str, ...],
     choice: TraceChoice,
@@ -96,8 +93,7 @@ def advise(
         print_json(advice_json(advice) | {"file": str(file), "report": str(page)})
         return
     for paragraph in advice_words(advice):
-        for line in textwrap.wrap(paragraph, WIDTH):
-            click.echo(line)
+        print_words(paragraph)
         click.echo()
     print_table(*judged_table(advice))
     click.echo(f"\nfor your nodes: {file} (earshot node --settings {file})\nreport: {page}")

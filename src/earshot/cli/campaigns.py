@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,14 +13,16 @@ import click
 from earshot.cli.options import (
     chosen_protocols,
     default_option,
+    json_option,
     pairs,
+    protocols_option,
     read_settings_file,
     set_option,
     settings_file_option,
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table, warn
+from earshot.cli.tables import WIDTH, print_json, print_table, print_words, warn
 from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 from earshot.words import counted
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
     from earshot.pipeline.campaigns.leaderboard import Leaderboard
 
-WIDTH = 100
 DEFAULT_SEEDS = 5
 MULTIPLE = click.FloatRange(1.0, 1e6)
 "Of an event rate."
@@ -49,7 +49,7 @@ figure_option = click.option(
 @click.argument("campaign", type=click.Path(dir_okay=False))
 @metric_option
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard and the outcome of each run as JSON.")
+@json_option("Print the leaderboard and the outcome of each run as JSON.")
 def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json: bool) -> None:
     """Run a campaign: protocols x settings x scenarios x seeds, one Spark task for each run.
 
@@ -111,7 +111,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
 @click.command()
 @click.argument("scenario", required=False)
 @trace_options
-@click.option("--protocols", help="Comma-separated names; all of them by default.")
+@protocols_option
 @settings_file_option
 @default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
@@ -135,7 +135,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
     "--most", type=MULTIPLE, help=f"With --capacity: the highest multiple to try  [default: {MOST_MULTIPLE:g}]"
 )
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
-@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
+@json_option("Print the leaderboard as JSON.")
 def compare(
     scenario: str | None,
     choice: TraceChoice,
@@ -219,22 +219,18 @@ def _print_board(board: Leaderboard) -> None:
     most 100 characters."""
     from earshot.pipeline.campaigns import board_text as text
 
-    def say(words: str) -> None:
-        for line in textwrap.wrap(words, WIDTH):
-            click.echo(line)
-
-    say(text.board_words(board))
+    print_words(text.board_words(board))
     if len(board.rankings) > text.FEW:
         click.echo()
         print_table(*text.points_table(board, text.NARROW, WIDTH))
     else:
         for ranking in board.rankings:
             click.echo()
-            say(text.ranking_heading(ranking))
+            print_words(text.ranking_heading(ranking))
             if len(board.rankings) > 1:
-                say(text.verdict_words(ranking))
+                print_words(text.verdict_words(ranking))
             print_table(*text.ranking_table(ranking, text.NARROW, WIDTH))
-    say(text.assumption_words(board.rows))
+    print_words(text.assumption_words(board.rows))
     if any(row.ties for row in board.rows):
         click.echo(f"{text.TIE}: with these seeds, not clearly different from the best of its column")
 
@@ -242,7 +238,7 @@ def _print_board(board: Leaderboard) -> None:
 @click.command()
 @click.argument("lake_folder", metavar="LAKE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
-@click.option("--json", "as_json", is_flag=True, help="Print what the page shows as JSON instead of writing it.")
+@json_option("Print what the page shows as JSON instead of writing it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line for each row and metric.")
 @metric_option
 @figure_option
@@ -283,7 +279,7 @@ def report(
 @click.argument("event")
 @click.argument("node")
 @lake_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option("Print the answer as JSON.")
 def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> None:
     """Say whether NODE should have received EVENT in RUN, whether it did, by which path, or where it was lost.
 
@@ -311,7 +307,7 @@ def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> No
 
 @click.command()
 @click.argument("scenario")
-@click.option("--protocols", help="Comma-separated names; all of them by default.")
+@protocols_option
 @default_option(
     "--share",
     type=click.FloatRange(0.0, 1.0, min_open=True),
@@ -322,7 +318,7 @@ def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> No
 @default_option("--most", type=MULTIPLE, default=MOST_MULTIPLE, help="The highest multiple to try.")
 @set_option
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print capacities and curves as JSON.")
+@json_option("Print capacities and curves as JSON.")
 def capacity(
     scenario: str,
     protocols: str | None,

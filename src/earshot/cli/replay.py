@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import default_option
+from earshot.cli.options import default_option, json_option
 from earshot.cli.tables import print_json
 from earshot.errors import UnknownName, UsageError
 from earshot.events import Event
@@ -207,7 +207,7 @@ def write_log(spool: Path, log: Path) -> None:
 @click.option(
     "--log", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the records as FILE.parquet."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
+@json_option("Print the difference as JSON.")
 def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_json: bool) -> int:
     """Repeat a recorded live run in the simulator, and print where the deliveries differ.
 

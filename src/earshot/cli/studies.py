@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from earshot.cli.options import default_option
+from earshot.cli.options import default_option, json_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
 
@@ -15,7 +15,7 @@ from earshot.cli.tables import print_json, print_table
 @click.command()
 @click.argument("studies", nargs=-1, metavar="[STUDY...]")
 @click.option("--quick", is_flag=True, help="Run the same experiments at smaller sizes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON, with the numbers behind each figure.")
+@json_option("Print the claims as JSON, with the numbers behind each figure.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for the report  [default: LAKE/studies]")
 @click.option(
     "--pages",

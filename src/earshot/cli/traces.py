@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import DELAY, DURATION, LENGTH, together
+from earshot.cli.options import DELAY, DURATION, LENGTH, json_option, together
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table, warn
+from earshot.cli.tables import print_json, print_table, print_words, warn
 from earshot.errors import ScenarioError, TraceError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from earshot.simulation.scenario.scenario import Scenario
     from earshot.traces.lake_tables import TraceAbout
 
-WIDTH = 100
 RADIO_HELP = "The radio: 802.11p-6M, 802.11b-2M, 802.11b-1M, lora-sf7, lora-fsk-50k or ideal  [default: 802.11p-6M]"
 
 
@@ -244,7 +242,7 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
 @click.option("--strict", is_flag=True, help="Treat a doubt about the trace as an error.")
 @click.option("--again", is_flag=True, help="Compute the profile again, even if the lake has it.")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
+@json_option("Print the profile as JSON.")
 def profile(
     trace: str,
     ranges_m: tuple[float, ...],
@@ -283,8 +281,7 @@ def profile(
         click.echo(f"  {name:<12}{words}")
     click.echo()
     print_table(text.RANGE_HEADER, text.range_rows(found))
-    for line in textwrap.wrap(text.RANGE_NOTE, WIDTH):
-        click.echo(line)
+    print_words(text.RANGE_NOTE)
     if report_to is not None:
         click.echo(f"\nreport: {report_to}")
 

@@ -228,10 +228,9 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
         ]
     elif len(views) <= MOST_OPEN:
         for view in views:
-            blocks = _details(facts, view)
-            sections.append(PageSection(f"{view.title_without(shared)} over {view.network}", blocks=blocks))
+            sections.append(PageSection(view.name_without(shared), blocks=_details(facts, view)))
     else:
-        folds = [PageFold(f"{view.title_without(shared)} over {view.network}", _details(facts, view)) for view in views]
+        folds = [PageFold(view.name_without(shared), _details(facts, view)) for view in views]
         sections.append(PageSection("Each point", "All of the above for one point alone.", folds))
     sections += [profile_section(profile) for profile in facts.profiles]
     sections += [
@@ -342,17 +341,11 @@ def _drops(rows: Sequence[KeyedRow], marks: parts.Marks) -> list[PageBlock]:
     measure = Measure("drops", "")
     lines = []
     for row in sorted(rows, key=lambda row: (row.variant, -row.figures["drops"].mean)):
-        figure = row.figures["drops"]
         line = [PageCell(row.variant, mark=marks[row.variant]), row.key, sentence_of(row.key)]
-        line.append(PageCell(figure.mean, *_split(measure.words(figure)), css="number"))
+        line.append(parts.figure_cell(row.figures["drops"], measure))
         lines.append([*line, point_words(row.point)] if several else line)
     header = ["protocol", "reason", "meaning", "drops a run", *(["scenario"] if several else [])]
     return [PageFold("Drops by reason", [PageTable("drops", header, lines)])] if lines else []
-
-
-def _split(words: str) -> tuple[str, str]:
-    value, _, around = words.partition(" (")
-    return value, around.removesuffix(")")
 
 
 def _maps(facts: ReportFacts) -> list[PageBlock]:
