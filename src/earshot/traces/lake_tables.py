@@ -7,6 +7,7 @@ Parquet knows the least and the greatest time of each.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -109,6 +110,17 @@ class TraceAbout:
     "Least x, least y, greatest x, greatest y; None in a lake of an earlier version."
     content: str
     "A digest: equal for equal positions."
+
+    @property
+    def longest_gap_s(self) -> float:
+        """As `longest_gap` says."""
+        return longest_gap(self.motion, self.interval_s)
+
+
+def longest_gap(motion: str, interval_s: float | None) -> float:
+    """How far apart two rows of a node may be to interpolate between them: any time for waypoints, a few intervals for
+    samples."""
+    return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
 def trace_about(lake: str, trace: str) -> TraceAbout:

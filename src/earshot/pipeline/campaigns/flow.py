@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -38,9 +39,9 @@ from earshot.pipeline.oracle.reachable import (
 from earshot.pipeline.oracle.whole_workloads import ask_whole, expected_of, fits_one_task, reach_whole
 from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.pipeline.traces.ingest import longest_gap
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
+from earshot.traces.lake_tables import trace_about
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -163,15 +164,14 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
     wanted = lake.read("subscriptions", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
     if trace:
-        (about,) = lake.arrow.read("traces", trace=trace).to_pylist() or [{}]
-        max_gap_s = longest_gap(about.get("motion") or "samples", about.get("interval_s"))
-        events = events.transform(placed_from(positions, max_gap_s))
+        about = trace_about(lake.folder.root, trace)
+        events = events.transform(placed_from(positions, about.longest_gap_s))
     if fits_one_task(lake, workload, trace):
         known = lake.arrow.read("positions", trace=trace or workload)
         asked = lake.arrow.read("subscriptions", workload=workload)
         given = events.toArrow() if trace else lake.arrow.read("events", workload=workload)
         found = expected_of(given, asked, known, only_placed=bool(trace))
-        lake.write_table(found, "expected", workload=workload)
+        lake.arrow.write_table(found, "expected", workload=workload)
         return {
             "pairs": found.group_by(["event", "node"]).aggregate([]).num_rows,
             "events": pc.count_distinct(found.column("event")).as_py(),
@@ -294,10 +294,8 @@ def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: floa
         network = network_of(scenario, row["seed"], radio_range_m(scenario))
         sessions = lake.read("sessions", workload=workload)
     else:
-        network, sessions = ContactNetwork(range_m), None
-        about = lake.read("traces", trace=trace).collect()[0] if trace else None
-        if about is not None:
-            network = ContactNetwork(range_m, longest_gap(about["motion"], about["interval_s"]))
+        gap_s = trace_about(lake.folder.root, trace).longest_gap_s if trace else math.inf
+        network, sessions = ContactNetwork(range_m, gap_s), None
     positions = lake.read("positions", trace=trace or workload).withColumn("trace", F.lit(workload))
     if fits_one_task(lake, workload, trace):
         reach_whole(lake, {workload: network}, trace, sessions is not None)

@@ -18,7 +18,6 @@ import numpy as np
 from earshot.errors import ScenarioError, TraceError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.folder import Folder
-from earshot.pipeline.traces.ingest import longest_gap
 from earshot.pipeline.traces.plausibility import YEAR_2200_S, as_date
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.radios import IDEAL, RADIOS
@@ -82,7 +81,7 @@ def scenario_from_trace(
         raise EmptyWindow(f"trace {trace} has no node between {window.start_s:.12g} and {window.end_s:.12g} s")
     west, south, east, north = about.box or _box_of(rows)
     width_m, height_m = (float(max(1, math.ceil(side))) for side in (east - west, north - south))
-    max_gap_s = min(longest_gap(about.motion, about.interval_s), LONGEST_GAP_S)
+    max_gap_s = min(about.longest_gap_s, LONGEST_GAP_S)
     present = mean_present(rows, window, max_gap_s)
     if present == 0.0 and len(rows.time) > len(rows.names):
         raise EmptyWindow(
