@@ -439,16 +439,16 @@ def _beats(row: BoardRow, winner: BoardRow, delivery: str, cost: str | None) -> 
 
 
 def _front(rows: Sequence[BoardRow], delivery: str, cost: str | None) -> list[BoardRow]:
-    """The rows that no other betters, by falling delivery."""
+    """The rows that no other dominates, by falling delivery."""
 
     def worth(row: BoardRow) -> tuple[float, float]:
         return row.figures[delivery].mean, -_price(row, cost)
 
-    def bettered(row: BoardRow) -> bool:
+    def dominated(row: BoardRow) -> bool:
         one = worth(row)
         return any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in map(worth, rows))
 
-    return sorted((row for row in rows if not bettered(row)), key=worth, reverse=True)
+    return sorted((row for row in rows if not dominated(row)), key=worth, reverse=True)
 
 
 def _ties(row: BoardRow, rows: Sequence[BoardRow], only_ranking: bool) -> dict[str, tuple[str, ...]]:

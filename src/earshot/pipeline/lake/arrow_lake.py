@@ -1,4 +1,4 @@
-"""A lake without Spark: its tables as Arrow tables, its commits, and what keeps house.
+"""A lake without Spark: its tables as Arrow tables, its commits and its maintenance.
 
 A page that people wait for should not wait for a JVM, and a page that follows a network reads every second.
 `Lake` is the same with Spark: it reads and writes DataFrames and commits here.
@@ -168,7 +168,7 @@ class ArrowLake:
         if keys := self.keys(table, **partition):
             TableLog(self.folder, kind).replace([], keys, "drop")
 
-    # -- keeping house
+    # -- maintenance
 
     def tables(self) -> list[dict[str, Any]]:
         """The tables there are: version, files, rows, bytes, partitions."""

@@ -63,7 +63,7 @@ class Measure:
 
 
 def delivery_against_cost(spots: Sequence[Spot], delivery: Measure, cost: Measure, width: float, height: float) -> str:
-    """The picture: up is more delivered, left is cheaper; the front is what no other protocol betters."""
+    """The picture: up is more delivered, left is cheaper; the front is what no other protocol dominates."""
     costs = [end for spot in spots for end in _ends(spot.cost) if end > 0] or [1.0]
     means = [spot.cost.mean for spot in spots]
     log = min(means) > 0 and max(means) / min(means) >= LOG_FROM

@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SLICES_A_STRETCH = 32
-"A stretch has at most this number of moments: so many that few contacts touch one of its ends."
+"A stretch has at most this number of moments. The more it has, the fewer contacts touch one of its ends."
 ROWS_A_STRETCH = 500_000
 "At most, about, where the number of nodes is known: a stretch is held in a task's memory."
 _SLACK = 1.0 + 1e-6

@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from earshot.events import Event
 from earshot.filters import Viewer
 from earshot.pipeline.campaigns.run_figures import area_of
+from earshot.pipeline.campaigns.run_pairs import loss_cause
 from earshot.pipeline.lake.batch_files import stem_of
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.lake.folder import Folder
@@ -315,11 +316,9 @@ class _Records:
         }
 
     def _loss(self, key: Key, node: str) -> str:
-        if drops := self._drops.get((*key, node)):
-            return f"dropped: {', '.join(sorted(drops))}"
-        if (*key, node) in self._receptions:
-            return "heard, not delivered"
-        return "never heard" if key in self._sent else "never sent"
+        drops = self._drops.get((*key, node))
+        dropped = ", ".join(sorted(drops)) if drops else None
+        return loss_cause(dropped, (*key, node) in self._receptions, key in self._sent)
 
 
 def workload_of(network: str, protocol: str) -> str:

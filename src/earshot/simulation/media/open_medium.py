@@ -89,7 +89,7 @@ class OpenAir:
     within: Callable[[float], Neighbours]
     "The neighbours of nodes at a range, where scripted links and partitions leave them."
     host: MediumHost
-    "The engine: what was sent, received and lost is told to it."
+    "The engine, which is notified of what was sent, received and lost."
     random: Random
     "The medium's own random source."
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import fmean
 
-from earshot.studies.figures import Row, Series, curve, grouped, rows_at
+from earshot.studies.figures import Row, Series, curve, grouped, mean_of, rows_at
 from earshot.studies.study import Claims, Finding, Rows, not_measurable
 
 CLAIMS = Claims()
@@ -18,8 +17,7 @@ CARRIED = 0.95
 
 def mean(rows: Iterable[Row], what: str) -> float:
     """The mean of a column, without runs in which it is undefined."""
-    values = [float(row[what]) for row in rows if row[what] is not None]
-    return fmean(values) if values else float("nan")
+    return mean_of(rows, what).mean
 
 
 def by_protocol(rows: Iterable[Row], what: str) -> dict[str, float]:
