@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot.errors import TraceError
+from earshot.errors import TraceError, listed
 from earshot.traces.files import is_address, local_path
 from earshot.traces.sightings import Floats
 
@@ -59,9 +59,10 @@ def open_table(lake: str, table: str, by: str, name: str, made_by: str) -> LakeT
         files = tuple(path for path, key in zip(_column(actions, "path"), keys, strict=True) if key == name)
     if not files:
         others = sorted({key for key in keys if key is not None})
-        shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         raise TraceError(
-            f"the lake {lake} has no {by} {name!r}" + (f", only {shown}" if others else "") + f"; run: {made_by}"
+            f"the lake {lake} has no {by} {name!r}"
+            + (f", only {listed(others, 5)}" if others else "")
+            + f"; run: {made_by}"
         )
     return LakeTable(lake, table, by, name, tuple(sorted(files)))
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from earshot.errors import LakeError
+from earshot.errors import LakeError, listed
 from earshot.pipeline.lake.data_files import DataFile, DataFiles, Value, partition_text
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.lake.old_lakes import is_old
@@ -101,9 +101,8 @@ class ArrowLake:
         if not partition or not others:
             return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
         names = [_in_words(other.items()) for other in others]
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        wanted = _in_words(partition.items())
-        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {shown}; run: {command}")
+        wanted, only = _in_words(partition.items()), listed(names, 5)
+        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {only}; run: {command}")
 
     def snapshot(self, kind: Table, version: int | None = None) -> Snapshot | None:
         """The table now, or at that version; None where there is none. LakeError for a lake of the old form."""
