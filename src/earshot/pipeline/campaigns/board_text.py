@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from earshot.pipeline.campaigns.intervals import Figure
@@ -19,6 +19,7 @@ from earshot.pipeline.campaigns.leaderboard import (
     BoardColumn,
     BoardRow,
     BoardVerdict,
+    FrontRow,
     Leaderboard,
     Ranking,
     ScenarioPoint,
@@ -349,30 +350,21 @@ def _verdict_json(ranking: Ranking) -> dict[str, Any] | None:
     verdict = ranking.verdict
     if verdict is None:
         return None
-    return {
-        "words": verdict_words(ranking),
-        "winner": verdict.winner,
-        "delivery_metric": verdict.delivery_metric,
-        "delivery": figure_json(verdict.delivery),
-        "cost_metric": verdict.cost_metric,
-        "cost": figure_json(verdict.cost),
-        "seeds": verdict.seeds,
-        "ties": list(verdict.ties),
-        "cost_ties": list(verdict.cost_ties),
-        "next": verdict.next,
-        "lead": figure_json(verdict.lead),
-        "front": [
-            {
-                "variant": row.variant,
-                "delivery_difference": figure_json(row.delivery),
-                "cost_ratio": None if math.isnan(row.cost_ratio) else row.cost_ratio,
-            }
-            for row in verdict.front
-        ],
-        "ceiling": figure_json(verdict.ceiling),
-        "ceiling_at_once": figure_json(verdict.ceiling_at_once),
-        "headroom": figure_json(verdict.headroom),
-    }
+    facts = {field.name: _plain(getattr(verdict, field.name)) for field in fields(verdict)}
+    return {"words": verdict_words(ranking), **facts}
+
+
+def _plain(value: Any) -> Any:
+    """A fact of a verdict as JSON has it."""
+    match value:
+        case Figure():
+            return figure_json(value)
+        case FrontRow(variant, delivery, cost_ratio):
+            ratio = None if math.isnan(cost_ratio) else cost_ratio
+            return {"variant": variant, "delivery_difference": figure_json(delivery), "cost_ratio": ratio}
+        case tuple():
+            return [_plain(one) for one in value]
+    return value
 
 
 def _chart_json(chart: SweepChart) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, Figure, differ, difference, figure_of
+from earshot.pipeline.campaigns.swept_keys import swept_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,21 +264,16 @@ def board_of(
     return Leaderboard(tuple(rankings), _charts([row for ranking in rankings for row in ranking.rows]))
 
 
-def _points(runs: Iterable[Mapping[str, Any]]) -> dict[str, ScenarioPoint]:
+def _points(runs: Sequence[Mapping[str, Any]]) -> dict[str, ScenarioPoint]:
     """The point of each run, by the run's id."""
-    rows = list(runs)
-    changed = {row["run"]: json.loads(row["changed"] or "{}") for row in rows}
-    bases: dict[str, dict[str, Any]] = defaultdict(dict)
-    for row in rows:
-        bases[row["scenario"]].update(json.loads(row["base"] or "{}"))
+    keys = swept_keys(runs)
     found: dict[str, ScenarioPoint] = {}
-    for row in rows:
-        keys = {**bases[row["scenario"]], **changed[row["run"]]}
+    for row in runs:
         network = row["network"] or "network not recorded"
         found[row["run"]] = ScenarioPoint(
             f"{row['point'] or row['scenario']} {network}",
             row["scenario"],
-            dict(sorted(keys.items())),
+            dict(sorted(keys[row["run"]].items())),
             network,
             row["trace"] or "",
             row["window"] or "",
