@@ -171,7 +171,7 @@ class StateLog:
 
     def read(self, networks: dict[str, str]) -> tuple[WatchedSessions, RunningMetrics, RunningMetrics]:
         """The sessions, the sums of settled events, and those of settled and open events."""
-        sessions, metrics = WatchedSessions(networks=networks), RunningMetrics()
+        sessions, metrics = WatchedSessions(networks), RunningMetrics()
         opened: list[Mapping[str, Any]] = []
         last = -1
         for batch, kind, key, value in self._rows():
