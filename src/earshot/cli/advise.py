@@ -62,7 +62,6 @@ def advise(
     from earshot.pipeline.advice.advise import advise as ask
     from earshot.pipeline.advice.search import Goal
     from earshot.pipeline.reports.report import report_facts, write_page_of
-    from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO
 
     names = tuple(chosen_protocols(protocols))
     choice.check(lake)
@@ -70,19 +69,8 @@ def advise(
         files = [one if opened.has("traces", trace=one) else _shipped(one) for one in traces]
         trace = read_into_lake(opened, files if len(files) > 1 else files[0], choice, bar)
         check_choice(trace, choice, opened.folder.root)
-        question = Question(
-            trace,
-            choice.window,
-            choice.radio or DEFAULT_RADIO,
-            choice.range_m,
-            choice.workload,
-            choice.events,
-            choice.subscriptions,
-            Goal(goal),
-            names,
-            budget or (QUICK_BUDGET_S if quick else BUDGET_S),
-            quick,
-        )
+        budget_s = budget or (QUICK_BUDGET_S if quick else BUDGET_S)
+        question = Question(trace, choice.window, choice.additions, Goal(goal), names, budget_s, quick)
         advice = ask(opened, question, bar.say, bar.runs)
         bar.say("writing the report")
         facts = report_facts(opened, advice=advice)
@@ -108,7 +96,7 @@ def _shipped(trace: str) -> str:
 
 def check_choice(trace: str, choice: TraceChoice, lake: str) -> None:
     """Report doubts about the chosen window, and about events of the user's own: whose publishers are absent."""
-    from earshot.pipeline.traces.trace_scenario import relative_window, scenario_from_trace
+    from earshot.pipeline.traces.trace_scenario import relative_window
     from earshot.simulation.workload.presets import DEFAULT_PRESET, PRESETS
     from earshot.traces.lake_tables import trace_about
 
@@ -117,13 +105,5 @@ def check_choice(trace: str, choice: TraceChoice, lake: str) -> None:
     if choice.events is None and (choice.workload or DEFAULT_PRESET) in PRESETS:
         return
     start_s, end_s = relative_window(about, choice.window or (0.0, about.end - about.start))
-    made = scenario_from_trace(
-        lake,
-        trace,
-        start_s=start_s,
-        end_s=end_s,
-        workload=choice.workload,
-        events=choice.events,
-        subscriptions=choice.subscriptions,
-    )
+    made = choice.additions.scenario(lake, trace, start_s, end_s)
     check_scenarios([made], choice.strict)

@@ -21,6 +21,7 @@ from earshot.errors import ScenarioError, TraceError, UsageError
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.traces.ingest import IngestSettings
+    from earshot.pipeline.traces.trace_scenario import TraceAdditions
     from earshot.simulation.scenario.scenario import Scenario
     from earshot.traces.lake_tables import TraceAbout
 
@@ -70,13 +71,19 @@ class TraceChoice:
 
         return IngestSettings(columns=self.columns, units=self.units, strict=self.strict)
 
+    @property
+    def additions(self) -> TraceAdditions:
+        """The radio and the workload."""
+        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, TraceAdditions
+
+        radio = self.radio or DEFAULT_RADIO
+        return TraceAdditions(radio, self.range_m, self.workload, self.events, self.subscriptions)
+
     def check(self, lake: LakeOptions) -> None:
         """Raise what is wrong whatever the trace is: to read a large trace takes minutes."""
         from earshot.pipeline.lake.folder import Folder
-        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, check_radio, check_workload
 
-        check_radio(self.radio or DEFAULT_RADIO)
-        check_workload(Folder(lake.lake).root, self.workload, self.events, self.subscriptions)
+        self.additions.check(Folder(lake.lake).root)
 
     def check_window(self, trace: str, about: TraceAbout) -> None:
         """Report a window that ends after the trace."""
@@ -87,7 +94,7 @@ class TraceChoice:
     def scenario(self, lake: LakeOptions) -> Scenario:
         """The scenario that plays the trace back. Files are read into the lake first, if they are not in it."""
         from earshot.pipeline.lake.folder import Folder
-        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace
+        from earshot.pipeline.traces.trace_scenario import relative_window
         from earshot.traces.lake_tables import trace_about
 
         self.check(lake)
@@ -95,17 +102,7 @@ class TraceChoice:
         about = trace_about(Folder(lake.lake).root, trace)
         start_s, end_s = relative_window(about, self.window)
         self.check_window(trace, about)
-        found = scenario_from_trace(
-            lake.lake,
-            trace,
-            start_s=start_s,
-            end_s=end_s,
-            radio=self.radio or DEFAULT_RADIO,
-            range_m=self.range_m,
-            workload=self.workload,
-            events=self.events,
-            subscriptions=self.subscriptions,
-        )
+        found = self.additions.scenario(lake.lake, trace, start_s, end_s)
         whole_s = about.end - about.start
         if self.window is None and found.duration_s < whole_s:
             click.echo(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,26 @@ class TraceWindow:
     @property
     def duration_s(self) -> float:
         return self.end_s - self.start_s
+
+
+@dataclass(frozen=True, slots=True)
+class TraceAdditions:
+    """What a scenario needs and a trace does not say: the radio and the workload, as `scenario_from_trace` has them."""
+
+    radio: str = DEFAULT_RADIO
+    range_m: float | None = None
+    workload: str | None = None
+    events: str | None = None
+    subscriptions: str | None = None
+
+    def check(self, lake: str) -> None:
+        """ScenarioError where something is wrong whatever the trace is."""
+        check_radio(self.radio)
+        check_workload(lake, self.workload, self.events, self.subscriptions)
+
+    def scenario(self, lake: str, trace: str, start_s: float | None, end_s: float | None) -> Scenario:
+        """The scenario that plays this part of the trace back."""
+        return scenario_from_trace(lake, trace, start_s=start_s, end_s=end_s, **asdict(self))
 
 
 def scenario_from_trace(
