@@ -76,8 +76,8 @@ def reproduce(
     for verdict in judged:
         click.echo(f"\n{verdict.study}: {verdict.claim.claim} ({verdict.claim.where})")
         click.echo(f"  paper     {verdict.claim.paper}")
-        for reading in verdict.finding.all_readings:
-            if len(verdict.finding.all_readings) > 1:
+        for reading in verdict.finding.readings:
+            if len(verdict.finding.readings) > 1:
                 click.echo(f"  reading   {reading.reading}")
             click.echo(f"  measured  {reading.measured} {reading.interval_text}".rstrip())
             click.echo(f"  {reading.verdict}" + (f": {reading.reason}" if reading.reason else ""))

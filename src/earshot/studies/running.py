@@ -162,7 +162,7 @@ def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
             *(reading.measured, reading.seeds, reading.interval_text, reading.reason, claim.fails_if),
         )
         for claim, finding in pairs
-        for reading in finding.all_readings
+        for reading in finding.readings
     ]
     table = PageTable(
         f"claims-{study.name}",
@@ -217,7 +217,7 @@ def claims_text(judged: Sequence[Judged], origin: str) -> str:
     reasons, mutations = [], []
     for number, verdict in enumerate(judged, 1):
         claim = verdict.claim
-        for place, reading in enumerate(verdict.finding.all_readings):
+        for place, reading in enumerate(verdict.finding.readings):
             head = (f"{number}. {claim.claim}: {claim.paper}", claim.where) if place == 0 else ("", "")
             seeds = str(reading.seeds) if reading.seeds else "-"
             lines.append(
@@ -225,7 +225,7 @@ def claims_text(judged: Sequence[Judged], origin: str) -> str:
             )
             if reading.reason:
                 reasons.append(f"- {number}, {reading.reading}: {reading.reason}.")
-        if claim.fails_if and any(reading.holds for reading in verdict.finding.all_readings):
+        if claim.fails_if and any(reading.holds for reading in verdict.finding.readings):
             mutations.append(f"- {number} fails if {claim.fails_if}.")
     if reasons:
         lines += ["", "Why:", "", *reasons]
