@@ -171,7 +171,7 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
         asked = lake.arrow.read("subscriptions", workload=workload)
         given = events.toArrow() if trace else lake.arrow.read("events", workload=workload)
         found = expected_of(given, asked, known, only_placed=bool(trace))
-        lake.arrow.write_table(found, "expected", workload=workload)
+        lake.write_table(found, "expected", workload=workload)
         return {
             "pairs": found.group_by(["event", "node"]).aggregate([]).num_rows,
             "events": pc.count_distinct(found.column("event")).as_py(),

@@ -183,6 +183,10 @@ class Lake:
         """Some files of a table, at least one, as one frame."""
         return self._frame(table_named(table), files, {})
 
+    def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
+        """Replace one small partition with the rows of an Arrow table, without a Spark job."""
+        self.arrow.write_table(rows, table, **partition)
+
     def drop(self, table: str, **partition: Value) -> None:
         """Remove partitions, if they exist."""
         self.arrow.drop(table, **partition)

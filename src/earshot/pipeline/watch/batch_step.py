@@ -300,7 +300,7 @@ class BatchStep:
     def _keep(self, rows: Sequence[Mapping[str, Any]], table: str) -> None:
         """Replace what the table has of this watch."""
         found = pa.Table.from_pylist(list(rows), schema=arrow_schema(table))
-        self.lake.arrow.write_table(found, table, watch=self.settings.name)
+        self.lake.write_table(found, table, watch=self.settings.name)
 
 
 def _or_never(time: float | None) -> float:
