@@ -52,7 +52,6 @@ CELLS = 40
 PARTITIONED_BELOW = 0.9
 "A network is called partitioned where its largest component has a smaller share of the nodes, on average."
 
-_LEGS = "key bigint, node bigint, time double, until double, x_m double, y_m double, x_m_s double, y_m_s double"
 _FOUND = "name string, range_m double, time double, value double, weight double"
 
 Say = Callable[[str], None]
