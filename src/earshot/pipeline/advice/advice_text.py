@@ -91,7 +91,7 @@ def _held(advice: Advice) -> str:
 
 def others_words(advice: Advice) -> str:
     """Who ties, and what the next ones lack."""
-    own = _own(advice)
+    own = advice.verdict.own
     by_protocol: dict[str, Standing] = {}
     for standing in advice.standings:
         if standing.candidate.protocol != advice.chosen.protocol:
@@ -126,7 +126,7 @@ def types_words(advice: Advice) -> str:
 
 def loses_words(advice: Advice) -> str:
     """Where the chosen candidate loses deliveries: which windows, which event types, and why."""
-    own = _own(advice)
+    own = advice.verdict.own
     usual = own.mean.delivery
     parts = []
     worst = min(own.by_window.items(), key=lambda item: item[1].delivery)
@@ -357,10 +357,6 @@ def network_facts(advice: Advice) -> dict[str, Any]:
 
 
 # -- numbers
-
-
-def _own(advice: Advice) -> Standing:
-    return next(standing for standing in advice.standings if standing.candidate == advice.chosen)
 
 
 def _cost_name(advice: Advice) -> str:
