@@ -41,7 +41,7 @@ from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
-from earshot.traces.lake_tables import trace_about
+from earshot.traces.lake_tables import longest_gap, trace_about
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -164,8 +164,9 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
     wanted = lake.read("subscriptions", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
     if trace:
-        about = trace_about(lake.folder.root, trace)
-        events = events.transform(placed_from(positions, about.longest_gap_s))
+        (about,) = lake.arrow.read("traces", trace=trace).to_pylist() or [{}]  # recorded runs have no such row
+        max_gap_s = longest_gap(about.get("motion") or "samples", about.get("interval_s"))
+        events = events.transform(placed_from(positions, max_gap_s))
     if fits_one_task(lake, workload, trace):
         known = lake.arrow.read("positions", trace=trace or workload)
         asked = lake.arrow.read("subscriptions", workload=workload)
