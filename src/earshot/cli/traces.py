@@ -173,6 +173,27 @@ def _as_choice(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_choice
 
 
+def _reading_options(strict_help: str) -> Callable[..., Any]:
+    """How files are read that are not in the lake."""
+    return together(
+        click.option(
+            "--columns",
+            "columns_of_trace",
+            default="",
+            metavar="ROLE=NAME,...",
+            help="For CSV and Parquet: node=bus,time=when.",
+        ),
+        click.option(
+            "--units",
+            "units_of_trace",
+            default="",
+            metavar="UNIT,...",
+            help="The trace's units, if they are in doubt: ms, km.",
+        ),
+        click.option("--strict", "strict_of_trace", is_flag=True, help=strict_help),
+    )
+
+
 window_options = together(
     click.option(
         "--window", "window_of_trace", type=TimesSinceStart(), help="Which part of the trace, as in 600s-720s."
@@ -187,21 +208,7 @@ window_options = together(
     ),
     click.option("--events", "events_of_trace", metavar="FILE", help="Your own events, .jsonl."),
     click.option("--subscriptions", "subscriptions_of_trace", metavar="FILE", help="Your own subscriptions, .jsonl."),
-    click.option(
-        "--columns",
-        "columns_of_trace",
-        default="",
-        metavar="ROLE=NAME,...",
-        help="For CSV and Parquet: node=bus,time=when.",
-    ),
-    click.option(
-        "--units",
-        "units_of_trace",
-        default="",
-        metavar="UNIT,...",
-        help="The trace's units, if they are in doubt: ms, km.",
-    ),
-    click.option("--strict", "strict_of_trace", is_flag=True, help="Treat a doubt about trace or window as an error."),
+    _reading_options("Treat a doubt about trace or window as an error."),
     _as_choice,
 )
 trace_options = together(
@@ -234,22 +241,19 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
 @click.option(
     "--report", "report_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the profile as an HTML page."
 )
-@click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when.")
-@click.option("--units", default="", metavar="UNIT,...", help="The trace's units, if they are in doubt: ms, km.")
-@click.option("--strict", is_flag=True, help="Treat a doubt about the trace as an error.")
+@_reading_options("Treat a doubt about the trace as an error.")
 @click.option("--again", is_flag=True, help="Compute the profile again, even if the lake has it.")
 @lake_options
 @json_option("Print the profile as JSON.")
+@_as_choice
 def profile(
     trace: str,
     ranges_m: tuple[float, ...],
     report_to: Path | None,
-    columns: str,
-    units: str,
-    strict: bool,
     again: bool,
     lake: LakeOptions,
     as_json: bool,
+    choice: TraceChoice,
 ) -> None:
     """Describe TRACE before any protocol runs: is the network partitioned?
 
@@ -266,7 +270,7 @@ def profile(
     from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
     with ProgressBar(f"profile of {trace}") as bar, open_lake(lake, bar=bar) as opened:
-        name = read_into_lake(opened, trace, TraceChoice(columns=columns, units=units, strict=strict), bar)
+        name = read_into_lake(opened, trace, choice, bar)
         found = profile_trace(opened, name, (*RANGES_M, *ranges_m), bar.say, again)
     if report_to is not None:
         profile_page(found).write(report_to)
