@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,7 +110,7 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float | None, ta
         dealt(rows, tasks, F.pmod(stretch, F.lit(tasks)).cast("int"))
         .sortWithinPartitions(stretch)
         .mapInArrow(
-            _SearchTask(range_m, interval_s, slices, tasks), "task int, trace string, runs binary, gap_s double"
+            partial(_search, range_m, interval_s, slices, tasks), "task int, trace string, runs binary, gap_s double"
         )
     )
     return dealt(runs, tasks, F.col("task")).mapInArrow(
@@ -117,33 +119,25 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float | None, ta
     )
 
 
-class _SearchTask:
-    """The first stage's work in one task. Without an interval, the rows say it, each the same."""
-
-    def __init__(self, range_m: float, interval_s: float | None, slices: int, tasks: int) -> None:
-        self.range_m = range_m
-        self.interval_s = interval_s
-        self.slices = slices
-        self.tasks = tasks
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        some = (batch for batch in batches if batch.num_rows)
-        for first in some:
-            interval_s = self.interval_s
-            if interval_s is None:
-                interval_s = first.column("interval_s")[0].as_py()
-            search = _Search(self.range_m, interval_s * _SLACK, interval_s * self.slices, self.tasks)
-            yield from search.runs(chain([first], some))
+def _search(
+    range_m: float, interval_s: float | None, slices: int, tasks: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task of the first stage: positions to packed runs. Without an interval, the rows say it, each the same."""
+    some = (batch for batch in batches if batch.num_rows)
+    for first in some:
+        measured_s = interval_s or first.column("interval_s")[0].as_py()
+        search = _Search(range_m, measured_s * _SLACK, measured_s * slices, tasks)
+        yield from search.runs(chain([first], some))
 
 
+@dataclass(frozen=True, slots=True)
 class _Search:
     """From positions in order of stretches to packed runs."""
 
-    def __init__(self, range_m: float, gap_s: float, stretch_s: float, tasks: int) -> None:
-        self.range_m = range_m
-        self.gap_s = gap_s
-        self.stretch_s = stretch_s
-        self.tasks = tasks
+    range_m: float
+    gap_s: float
+    stretch_s: float
+    tasks: int
 
     def runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_stretches(batches, self.stretch_s):
