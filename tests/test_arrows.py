@@ -21,6 +21,7 @@ GROUND = {
     "settings",
     "plugins",
     "quality",
+    "words",
 }
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),

@@ -121,20 +121,20 @@ class UnknownName(UsageError):
         self.name = name
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown name: the nearest known name, or a list of all."""
-    names = list(known)
-    nearest = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {listed(names)}"
-
-
 MOST_LISTED = 30
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names with commas between them; a long list ends in `and 2,192 more`."""
-    more = len(names) - MOST_LISTED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more:,} more"
+def nearest_name(name: str, known: Iterable[str], most: int = MOST_LISTED) -> str:
+    """What to write instead of an unknown name: the nearest known name, or a list of them."""
+    names = list(known)
+    nearest = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {listed(names, most)}"
+
+
+def listed(names: Sequence[str], most: int = MOST_LISTED) -> str:
+    """Names with commas between them; a list of more than `most` ends in `and 2,192 more`."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more:,} more"
 
 
 class TraceError(UsageError):

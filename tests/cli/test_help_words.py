@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from earshot.cli import earshot
-from earshot.cli.tables import counted
 from earshot.cli.traces import RADIO_HELP
 from earshot.errors import UsageError
 from earshot.simulation.media.radios import RadioName
+from earshot.words import counted
 
 
 def test_one_is_singular() -> None:

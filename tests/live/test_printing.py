@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot import wire
-from earshot.cli.event_lines import event_json, event_line
+from earshot.cli.live import event_json, event_line
 from earshot.documents import Element
 from earshot.events import Event
 from earshot.geometry import Position

@@ -13,13 +13,23 @@ import pytest
 
 from earshot.errors import UsageError
 from earshot.studies.figures import Row, curve, mean_of, ratio_to
-from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
-from earshot.studies.running import StudyRun, _Job, _measure, _own_code
-from earshot.studies.study import Case, Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
+from earshot.studies.running import BEGIN, END, StudyRun, _Job, _measure, _own_code, pages_of, write_claims
+from earshot.studies.study import (
+    Case,
+    Claim,
+    ClaimReading,
+    Experiment,
+    Judged,
+    Study,
+    all_hold,
+    found,
+    stated,
+    study,
+)
 
 
 def judged(*readings: ClaimReading) -> Judged:
-    claim = Claim("it is fast", "figure 1", "ten | a second", lambda _: Finding("", None), fails_if="it sleeps")
+    claim = Claim("it is fast", "figure 1", "ten | a second", lambda _: stated("", None), fails_if="it sleeps")
     return Judged("a-study", claim, found(*readings))
 
 
@@ -43,7 +53,7 @@ def test_the_first_reading_decides_and_others_are_named(readings: list[ClaimRead
 
 
 def test_a_finding_without_readings_has_one() -> None:
-    assert [one.verdict for one in Finding("7", False).all_readings] == ["does not hold"]
+    assert [one.verdict for one in stated("7", False).readings] == ["does not hold"]
 
 
 def test_json_has_every_reading() -> None:

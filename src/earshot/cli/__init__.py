@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "oracle": ("pipeline", "Compute which nodes should receive each event (Spark)."),
     "advise": ("advise", "Find the best protocol and settings for a trace (Spark)."),
     "compare": ("campaigns", "Compare protocols on one scenario: leaderboard and report (Spark)."),
-    "capacity": ("capacity", "Find the highest event rate that each protocol carries (Spark)."),
+    "capacity": ("campaigns", "Find the highest event rate that each protocol carries (Spark)."),
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
     "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
     "plot": ("plot", "Draw a metric against a swept key, for a paper."),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import click
 
-from earshot.cli.options import DURATION, chosen_protocols, default_option
+from earshot.cli.options import DURATION, chosen_protocols, default_option, json_option, protocols_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table
+from earshot.cli.tables import print_json, print_table, print_words
 from earshot.cli.traces import TraceChoice, check_scenarios, read_into_lake, window_options
-
-WIDTH = 100
 
 
 @click.command()
@@ -24,7 +21,7 @@ WIDTH = 100
     default="delivery",
     help="What to optimise: delivery (then airtime), or latency or airtime with nearly the best delivery.",
 )
-@click.option("--protocols", help="Comma-separated names; all of them by default.")
+@protocols_option
 @click.option(
     "--budget", type=DURATION, metavar="10min", help="How long to search  [default: 12min; with --quick 4min]"
 )
@@ -32,7 +29,7 @@ WIDTH = 100
 @click.option("--out", type=click.Path(dir_okay=False), help="The file for your nodes  [default: LAKE/advice.toml]")
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option("Print the answer as JSON.")
 def advise(
     traces: tuple[str, ...],
     choice: TraceChoice,
@@ -65,7 +62,6 @@ def advise(
     from earshot.pipeline.advice.advise import advise as ask
     from earshot.pipeline.advice.search import Goal
     from earshot.pipeline.reports.report import report_facts, write_page_of
-    from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO
 
     names = tuple(chosen_protocols(protocols))
     choice.check(lake)
@@ -73,19 +69,8 @@ def advise(
         files = [one if opened.has("traces", trace=one) else _shipped(one) for one in traces]
         trace = read_into_lake(opened, files if len(files) > 1 else files[0], choice, bar)
         check_choice(trace, choice, opened.folder.root)
-        question = Question(
-            trace,
-            choice.window,
-            choice.radio or DEFAULT_RADIO,
-            choice.range_m,
-            choice.workload,
-            choice.events,
-            choice.subscriptions,
-            Goal(goal),
-            names,
-            budget or (QUICK_BUDGET_S if quick else BUDGET_S),
-            quick,
-        )
+        budget_s = budget or (QUICK_BUDGET_S if quick else BUDGET_S)
+        question = Question(trace, choice.window, choice.additions, Goal(goal), names, budget_s, quick)
         advice = ask(opened, question, bar.say, bar.runs)
         bar.say("writing the report")
         facts = report_facts(opened, advice=advice)
@@ -96,8 +81,7 @@ def advise(
         print_json(advice_json(advice) | {"file": str(file), "report": str(page)})
         return
     for paragraph in advice_words(advice):
-        for line in textwrap.wrap(paragraph, WIDTH):
-            click.echo(line)
+        print_words(paragraph)
         click.echo()
     print_table(*judged_table(advice))
     click.echo(f"\nfor your nodes: {file} (earshot node --settings {file})\nreport: {page}")
@@ -112,7 +96,7 @@ def _shipped(trace: str) -> str:
 
 def check_choice(trace: str, choice: TraceChoice, lake: str) -> None:
     """Report doubts about the chosen window, and about events of the user's own: whose publishers are absent."""
-    from earshot.pipeline.traces.trace_scenario import relative_window, scenario_from_trace
+    from earshot.pipeline.traces.trace_scenario import relative_window
     from earshot.simulation.workload.presets import DEFAULT_PRESET, PRESETS
     from earshot.traces.lake_tables import trace_about
 
@@ -121,13 +105,5 @@ def check_choice(trace: str, choice: TraceChoice, lake: str) -> None:
     if choice.events is None and (choice.workload or DEFAULT_PRESET) in PRESETS:
         return
     start_s, end_s = relative_window(about, choice.window or (0.0, about.end - about.start))
-    made = scenario_from_trace(
-        lake,
-        trace,
-        start_s=start_s,
-        end_s=end_s,
-        workload=choice.workload,
-        events=choice.events,
-        subscriptions=choice.subscriptions,
-    )
+    made = choice.additions.scenario(lake, trace, start_s, end_s)
     check_scenarios([made], choice.strict)

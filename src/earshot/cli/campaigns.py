@@ -1,9 +1,8 @@
-"""`earshot sweep`, `compare`, `report` and `why`: campaigns of simulations on Spark."""
+"""`earshot sweep`, `compare`, `capacity`, `report` and `why`: campaigns of simulations on Spark."""
 
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,26 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.capacity import MOST_MULTIPLE, MULTIPLE, print_capacity
 from earshot.cli.options import (
     chosen_protocols,
     default_option,
+    json_option,
     pairs,
+    protocols_option,
     read_settings_file,
     set_option,
     settings_file_option,
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
-from earshot.cli.tables import counted, print_json, print_table, warn
+from earshot.cli.tables import WIDTH, print_json, print_table, print_words, warn
 from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
+from earshot.words import counted
 
 if TYPE_CHECKING:
+    from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
     from earshot.pipeline.campaigns.leaderboard import Leaderboard
 
-WIDTH = 100
 DEFAULT_SEEDS = 5
+MULTIPLE = click.FloatRange(1.0, 1e6)
+"Of an event rate."
+MOST_MULTIPLE = 64.0
 
 
 metric_option = click.option(
@@ -45,7 +49,7 @@ figure_option = click.option(
 @click.argument("campaign", type=click.Path(dir_okay=False))
 @metric_option
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard and the outcome of each run as JSON.")
+@json_option("Print the leaderboard and the outcome of each run as JSON.")
 def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json: bool) -> None:
     """Run a campaign: protocols x settings x scenarios x seeds, one Spark task for each run.
 
@@ -107,7 +111,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
 @click.command()
 @click.argument("scenario", required=False)
 @trace_options
-@click.option("--protocols", help="Comma-separated names; all of them by default.")
+@protocols_option
 @settings_file_option
 @default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
@@ -131,7 +135,7 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
     "--most", type=MULTIPLE, help=f"With --capacity: the highest multiple to try  [default: {MOST_MULTIPLE:g}]"
 )
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
-@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
+@json_option("Print the leaderboard as JSON.")
 def compare(
     scenario: str | None,
     choice: TraceChoice,
@@ -215,22 +219,18 @@ def _print_board(board: Leaderboard) -> None:
     most 100 characters."""
     from earshot.pipeline.campaigns import board_text as text
 
-    def say(words: str) -> None:
-        for line in textwrap.wrap(words, WIDTH):
-            click.echo(line)
-
-    say(text.board_words(board))
+    print_words(text.board_words(board))
     if len(board.rankings) > text.FEW:
         click.echo()
         print_table(*text.points_table(board, text.NARROW, WIDTH))
     else:
         for ranking in board.rankings:
             click.echo()
-            say(text.ranking_heading(ranking))
+            print_words(text.ranking_heading(ranking))
             if len(board.rankings) > 1:
-                say(text.verdict_words(ranking))
+                print_words(text.verdict_words(ranking))
             print_table(*text.ranking_table(ranking, text.NARROW, WIDTH))
-    say(text.assumption_words(board.rows))
+    print_words(text.assumption_words(board.rows))
     if any(row.ties for row in board.rows):
         click.echo(f"{text.TIE}: with these seeds, not clearly different from the best of its column")
 
@@ -238,7 +238,7 @@ def _print_board(board: Leaderboard) -> None:
 @click.command()
 @click.argument("lake_folder", metavar="LAKE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
-@click.option("--json", "as_json", is_flag=True, help="Print what the page shows as JSON instead of writing it.")
+@json_option("Print what the page shows as JSON instead of writing it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line for each row and metric.")
 @metric_option
 @figure_option
@@ -279,7 +279,7 @@ def report(
 @click.argument("event")
 @click.argument("node")
 @lake_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option("Print the answer as JSON.")
 def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> None:
     """Say whether NODE should have received EVENT in RUN, whether it did, by which path, or where it was lost.
 
@@ -303,3 +303,90 @@ def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> No
         click.echo(f"  path: {hops}")
     for loss in answer.losses:
         click.echo(f"  {loss}")
+
+
+@click.command()
+@click.argument("scenario")
+@protocols_option
+@default_option(
+    "--share",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    default=0.95,
+    help="The share of the reachable deliveries that must arrive.",
+)
+@default_option("--seeds", type=click.IntRange(1, 1000), default=2, help="How many seeds each load is tried with.")
+@default_option("--most", type=MULTIPLE, default=MOST_MULTIPLE, help="The highest multiple to try.")
+@set_option
+@lake_options
+@json_option("Print capacities and curves as JSON.")
+def capacity(
+    scenario: str,
+    protocols: str | None,
+    share: float,
+    seeds: int,
+    most: float,
+    changes: Sequence[str],
+    lake: LakeOptions,
+    as_json: bool,
+) -> None:
+    """Find the highest multiple of the scenario's event rate that each protocol carries.
+
+    Doubles the rate until too few of the reachable deliveries arrive, then narrows the gap to a tenth. Prints
+    each protocol's capacity, and delivery and airtime at every rate that was tried. Runs are kept in the lake: a
+    repeated command does not run them again.
+
+    \b
+      earshot capacity city --protocols flooding,gossip
+      earshot capacity city --share 0.9 --most 16 --json
+    """
+    from earshot.pipeline.campaigns.campaigns import campaign
+    from earshot.pipeline.campaigns.capacity import find_capacity
+    from earshot.simulation.scenario.library import load_scenario
+
+    named = load_scenario(scenario)
+    changed = named.with_(**pairs(changes, "--set", toml_value))
+    check_scenarios([changed])
+    chosen: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
+    warn(campaign("capacity", [changed], chosen, range(1)).doubts())
+    with ProgressBar(f"capacity on {changed.name}", 0) as bar, open_lake(lake, bar=bar) as opened:
+        found = find_capacity(opened, changed, chosen, range(seeds), share, most, named, bar.say)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print_capacity(found)
+
+
+def print_capacity(found: CapacityComparison) -> None:
+    """The capacities, then the curves."""
+    click.echo(
+        f"\n{found.scenario}: the highest multiple of the event rate at which {100 * found.share:g} % of the reachable "
+        f"deliveries arrive, {'one seed' if found.seeds == 1 else f'mean of {found.seeds} seeds'}"
+    )
+    header = ["protocol", "capacity", "events a second", "delivered", "airtime", "airtime, busiest"]
+    print_table(header, [[row.protocol, _capacity_text(row), *_cells(row.at_capacity)] for row in found.protocols])
+    click.echo("\ndelivery against load")
+    points = [(row.protocol, point) for row in found.protocols for point in row.points]
+    header[1] = "load"
+    print_table(header, [[name, f"{point.multiple:.3g}x", *_cells(point)] for name, point in points])
+    for row in found.protocols:
+        if never := row.never_words(found.share):
+            click.echo(never)
+        if row.error is not None:
+            click.echo(f"failed: {row.protocol}: {row.error}", err=True)
+
+
+def _capacity_text(row: ProtocolCapacity) -> str:
+    if row.capacity is None:
+        return "-" if row.error else "none"
+    return f"{row.capacity:.3g}x" + (" or more" if row.exceeds else "")
+
+
+def _cells(point: LoadPoint | None) -> list[str]:
+    if point is None:
+        return ["-"] * 4
+    shares = (point.airtime_mean, point.airtime_busiest)
+    return [
+        f"{point.events_per_s:.3g}",
+        f"{point.delivery_of_reachable:.3f}",
+        *("-" if share is None else f"{100 * share:.1f} %" for share in shares),
+    ]

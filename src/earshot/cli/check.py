@@ -20,6 +20,7 @@ from typing import Any
 
 import click
 
+from earshot.cli.options import json_option
 from earshot.cli.tables import print_json, print_table
 from earshot.errors import EarshotError, UsageError
 from earshot.events import Event
@@ -227,7 +228,7 @@ def check_by_name(cls: type[Machine], name: str) -> None:
 
 @click.command()
 @click.argument("protocol")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("Print what was found as JSON.")
 def check(protocol: str, as_json: bool) -> None:
     """Check that PROTOCOL keeps the rules for all protocols; exit code 1 if it does not.
 

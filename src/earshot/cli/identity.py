@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from earshot.cli.options import default_option
+from earshot.cli.options import default_option, json_option
 from earshot.cli.tables import print_table
 from earshot.errors import UsageError
 from earshot.live.identity import (
@@ -52,7 +52,7 @@ def new(name: str, file: str | None) -> None:
 
 @identity.command()
 @click.argument("file")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def show(file: str, as_json: bool) -> None:
     """Show an identity (its public part) or a trust file."""
     rows = _rows(file)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from earshot.cli.options import default_option
+from earshot.cli.options import default_option, json_option
 from earshot.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.arrow_lake import ArrowLake
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_json = json_option()
 _lake = click.argument("lake", metavar="LAKE")
 _table = click.argument("table", required=False)
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from earshot.cli.options import POINT, together
+from earshot.cli.options import POINT, json_option, together
 from earshot.documents import LIMITS
 from earshot.errors import EventError, FilterSyntaxError, UsageError
 from earshot.events import Event
@@ -31,7 +31,7 @@ event_files = together(
         "--at", "position", type=POINT, help="The consumer's position in metres, for terms such as within 200 m."
     ),
     click.option("--moving", "velocity", type=POINT, help="The consumer's velocity in m/s. [default: 0,0]"),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for every event."),
+    json_option("Print one JSON object per line, for every event."),
 )
 "The arguments and options that both commands share."
 

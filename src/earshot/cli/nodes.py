@@ -17,6 +17,7 @@ from earshot.cli.options import (
     LENGTH,
     PLACE,
     SIZE,
+    json_option,
     pairs,
     read_settings_file,
     setting_option,
@@ -69,7 +70,7 @@ node_options = together(
         help="The radio's bits a second, so that the protocol can slow down on a busy channel. [default: unknown]",
     ),
     click.option("--spool", metavar="DIR", help="Record what happens, in files in DIR."),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON, one object on each line."),
+    json_option("Print JSON, one object on each line."),
 )
 "The options of all commands that run a node."
 

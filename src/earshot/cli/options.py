@@ -145,6 +145,13 @@ def read_settings_file(path: str, protocol_named: str | None = None) -> Settings
 default_option = partial(click.option, show_default=True)
 "An option whose default the help shows."
 
+
+def json_option(help: str = "Print JSON.") -> Callable[..., Any]:
+    """--json, as the argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+protocols_option = click.option("--protocols", help="Comma-separated names; all of them by default.")
 set_option = click.option(
     "--set",
     "changes",

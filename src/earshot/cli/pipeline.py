@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED, default_option, pairs, set_option, toml_value
+from earshot.cli.options import (
+    DURATION,
+    LENGTH,
+    PLACE,
+    SPEED,
+    default_option,
+    json_option,
+    pairs,
+    set_option,
+    toml_value,
+)
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import counted, print_json, warn
+from earshot.cli.tables import print_json, warn
 from earshot.errors import UsageError
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.pipeline.traces.contact_statistics import ContactStatistics, Spread
@@ -47,7 +58,7 @@ FORMATS = "sumo-fcd, ns2, bonnmotion, one, gpx, csv, spool, or a plug-in"
 @click.option("--interval", type=DURATION, help="Interpolate positions at every multiple of this time, such as 1s.")
 @click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Also find the contacts within this range.")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option("Print the summary as JSON.")
 def ingest(
     files: Sequence[str],
     format_name: str | None,
@@ -171,7 +182,7 @@ def _print_summary(summary: IngestSummary) -> None:
 )
 @click.option("--max-gap", type=DURATION, help="Do not interpolate over longer gaps than this.")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
+@json_option("Print the statistics as JSON.")
 def contacts(
     trace: str, range_m: float, step: float | None, max_gap: float | None, lake: LakeOptions, as_json: bool
 ) -> None:
@@ -226,7 +237,7 @@ def _spread_text(spread: Spread | None) -> str:
     "--subscriptions", metavar="FILE", help="Your own subscriptions: .jsonl, .txt (a filter a line) or .parquet."
 )
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the workload's id and counts as JSON.")
+@json_option("Print the workload's id and counts as JSON.")
 def workload(
     name: str,
     seed: int,
@@ -270,7 +281,7 @@ def workload(
 @click.option("--trace", help="Where the nodes were: an ingested trace  [default: the workload's own positions]")
 @click.option("--range", "range_m", type=LENGTH, help="The radios' range, as in 100m  [default: the scenario's]")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+@json_option("Print the counts as JSON.")
 def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOptions, as_json: bool) -> None:
     """Compute which nodes should receive each event, and what is reachable: the tables `expected` and `reachable`.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from earshot.cli.options import default_option, pairs
+from earshot.cli.options import default_option, json_option, pairs
 from earshot.cli.tables import print_json, print_table
 
 
@@ -21,7 +21,7 @@ from earshot.cli.tables import print_json, print_table
 @click.option("--csv", "csv_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as CSV too.")
 @default_option("--width", type=click.Choice(["column", "text"]), default="column", help="8.8 cm or 17.8 cm wide.")
 @default_option("--title", default="", help="A title above the figure.")
-@click.option("--json", "as_json", is_flag=True, help="Print the points as JSON.")
+@json_option("Print the points as JSON.")
 def plot(
     lake: str,
     x: str,
@@ -67,7 +67,7 @@ def plot(
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+@json_option("Print them as JSON.")
 def metrics(as_json: bool) -> None:
     """List the metrics of runs: name, unit, and whether a higher or a lower value is better.
 

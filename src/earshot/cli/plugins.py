@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from earshot.cli.options import json_option
 from earshot.cli.tables import print_json, print_table
 from earshot.errors import UsageError
 from earshot.plugins import KINDS, installed
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+@json_option("Print them as JSON.")
 def plugins(as_json: bool) -> None:
     """List the plug-ins that installed distributions offer, and from where each comes. None of them is imported.
 

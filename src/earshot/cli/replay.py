@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import default_option
-from earshot.cli.tables import counted, print_json
+from earshot.cli.options import default_option, json_option
+from earshot.cli.tables import print_json
 from earshot.errors import UnknownName, UsageError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
@@ -20,6 +20,7 @@ from earshot.protocols.machine import Announcement
 from earshot.records import Kind, Record
 from earshot.records.details import read_announce, read_subscribe
 from earshot.records.sessions import Session, SessionReader
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.simulation.engine.engine import Engine
@@ -206,7 +207,7 @@ def write_log(spool: Path, log: Path) -> None:
 @click.option(
     "--log", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the records as FILE.parquet."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
+@json_option("Print the difference as JSON.")
 def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_json: bool) -> int:
     """Repeat a recorded live run in the simulator, and print where the deliveries differ.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -16,6 +15,7 @@ import click
 
 from earshot.cli.options import (
     default_option,
+    json_option,
     pairs,
     read_settings_file,
     set_option,
@@ -24,16 +24,15 @@ from earshot.cli.options import (
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, lake_options
-from earshot.cli.tables import counted, print_json, print_table, warn
+from earshot.cli.tables import print_json, print_table, print_words, warn
 from earshot.cli.traces import TraceChoice, check_scenarios, scenario_or_trace, trace_options
 from earshot.errors import UsageError
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.simulation.engine.result import RunResult
     from earshot.simulation.engine.summary import RunSummary
     from earshot.simulation.scenario.scenario import Scenario
-
-WIDTH = 100
 
 
 @click.command()
@@ -56,7 +55,7 @@ WIDTH = 100
     help="How often the log records the positions of all nodes; 0: never.",
 )
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option("Print the summary as JSON.")
 def simulate(
     scenario: str | None,
     choice: TraceChoice,
@@ -210,7 +209,7 @@ def _time(value: float | None) -> str:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+@json_option("Print them as JSON.")
 def protocols(name: str | None, as_json: bool) -> None:
     """List the protocols: where each was published, its medium, and its settings.
 
@@ -250,13 +249,12 @@ def protocols(name: str | None, as_json: bool) -> None:
             + click.style(protocol_name, bold=True)
             + ("  (needs routing)" if machine.needs_routing else "")
         )
-        click.echo(textwrap.fill(machine.paper, WIDTH, initial_indent="  ", subsequent_indent="  "))
+        print_words(machine.paper, indent=2)
         for setting in settings_described(machine.Settings):
             unit = f" {setting.unit}" if setting.unit else ""
             default = " (must be given)" if setting.required else f" = {_shown(setting.default)}{unit}"
             click.echo(f"    {setting.name}{default}")
-            if setting.doc:
-                click.echo(textwrap.fill(setting.doc, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8))
+            print_words(setting.doc, indent=8)
 
 
 def _shown(value: Any) -> str:
@@ -265,7 +263,7 @@ def _shown(value: Any) -> str:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+@json_option("Print them as JSON.")
 def scenarios(name: str | None, as_json: bool) -> None:
     """List the built-in scenarios. With NAME, print that scenario as TOML, with every default written out.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from earshot.cli.options import default_option
+from earshot.cli.options import default_option, json_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
 
@@ -15,7 +15,7 @@ from earshot.cli.tables import print_json, print_table
 @click.command()
 @click.argument("studies", nargs=-1, metavar="[STUDY...]")
 @click.option("--quick", is_flag=True, help="Run the same experiments at smaller sizes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON, with the numbers behind each figure.")
+@json_option("Print the claims as JSON, with the numbers behind each figure.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for the report  [default: LAKE/studies]")
 @click.option(
     "--pages",
@@ -49,8 +49,7 @@ def reproduce(
         for name in STUDIES:
             click.echo(f"{name:16} {study(name).paper}")
         return
-    from earshot.studies.paper_pages import pages_of, write_claims
-    from earshot.studies.running import run_study, studies_report
+    from earshot.studies.running import pages_of, run_study, studies_report, write_claims
 
     chosen = [study(name) for name in (studies or STUDIES)]
     # Checked before hours of runs, so that a page without marks does not lose their results.
@@ -67,12 +66,7 @@ def reproduce(
                 done = run_study(opened.session, paper, Path(lake.lake) / "results", quick, bar.runs)
             judged += judge(paper, done.rows)
             origins[paper.name] = done.origin
-    page = studies_report(chosen, judged, quick)
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "studies.html"
-    draft = target.with_name(".studies.html.draft")
-    draft.write_text(page.html(), "utf-8")
-    draft.replace(target)
+    target = studies_report(chosen, judged, quick).write(folder / "studies.html")
     for name, page_path in targets.items():
         if page_path is not None:
             write_claims(page_path, [verdict for verdict in judged if verdict.study == name], origins[name])
@@ -82,8 +76,8 @@ def reproduce(
     for verdict in judged:
         click.echo(f"\n{verdict.study}: {verdict.claim.claim} ({verdict.claim.where})")
         click.echo(f"  paper     {verdict.claim.paper}")
-        for reading in verdict.finding.all_readings:
-            if len(verdict.finding.all_readings) > 1:
+        for reading in verdict.finding.readings:
+            if len(verdict.finding.readings) > 1:
                 click.echo(f"  reading   {reading.reading}")
             click.echo(f"  measured  {reading.measured} {reading.interval_text}".rstrip())
             click.echo(f"  {reading.verdict}" + (f": {reading.reason}" if reading.reason else ""))

@@ -1,12 +1,16 @@
-"""Results in the terminal: tables and JSON."""
+"""Results in the terminal: paragraphs, tables and JSON."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
+
+WIDTH = 100
+"Of a line of text, in characters."
 
 
 def print_json(value: Any) -> None:
@@ -14,15 +18,16 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and what it counts: `1 node`, `2,000 nodes`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def warn(doubts: Iterable[str]) -> None:
     """What is probably wrong, on standard error."""
     for doubt in doubts:
         click.echo(f"warning: {doubt}", err=True)
+
+
+def print_words(words: str, indent: int = 0) -> None:
+    """Print a paragraph in lines of at most `WIDTH` characters."""
+    for line in textwrap.wrap(words, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * indent):
+        click.echo(line)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import DELAY, DURATION, LENGTH, together
+from earshot.cli.options import DELAY, DURATION, LENGTH, json_option, together
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table, warn
+from earshot.cli.tables import print_json, print_table, print_words, warn
 from earshot.errors import ScenarioError, TraceError, UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.traces.ingest import IngestSettings
+    from earshot.pipeline.traces.trace_scenario import TraceAdditions
     from earshot.simulation.scenario.scenario import Scenario
     from earshot.traces.lake_tables import TraceAbout
 
-WIDTH = 100
 RADIO_HELP = "The radio: 802.11p-6M, 802.11b-2M, 802.11b-1M, lora-sf7, lora-fsk-50k or ideal  [default: 802.11p-6M]"
 
 
@@ -72,13 +71,19 @@ class TraceChoice:
 
         return IngestSettings(columns=self.columns, units=self.units, strict=self.strict)
 
+    @property
+    def additions(self) -> TraceAdditions:
+        """The radio and the workload."""
+        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, TraceAdditions
+
+        radio = self.radio or DEFAULT_RADIO
+        return TraceAdditions(radio, self.range_m, self.workload, self.events, self.subscriptions)
+
     def check(self, lake: LakeOptions) -> None:
         """Raise what is wrong whatever the trace is: to read a large trace takes minutes."""
         from earshot.pipeline.lake.folder import Folder
-        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, check_radio, check_workload
 
-        check_radio(self.radio or DEFAULT_RADIO)
-        check_workload(Folder(lake.lake).root, self.workload, self.events, self.subscriptions)
+        self.additions.check(Folder(lake.lake).root)
 
     def check_window(self, trace: str, about: TraceAbout) -> None:
         """Report a window that ends after the trace."""
@@ -89,7 +94,7 @@ class TraceChoice:
     def scenario(self, lake: LakeOptions) -> Scenario:
         """The scenario that plays the trace back. Files are read into the lake first, if they are not in it."""
         from earshot.pipeline.lake.folder import Folder
-        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace
+        from earshot.pipeline.traces.trace_scenario import relative_window
         from earshot.traces.lake_tables import trace_about
 
         self.check(lake)
@@ -97,17 +102,7 @@ class TraceChoice:
         about = trace_about(Folder(lake.lake).root, trace)
         start_s, end_s = relative_window(about, self.window)
         self.check_window(trace, about)
-        found = scenario_from_trace(
-            lake.lake,
-            trace,
-            start_s=start_s,
-            end_s=end_s,
-            radio=self.radio or DEFAULT_RADIO,
-            range_m=self.range_m,
-            workload=self.workload,
-            events=self.events,
-            subscriptions=self.subscriptions,
-        )
+        found = self.additions.scenario(lake.lake, trace, start_s, end_s)
         whole_s = about.end - about.start
         if self.window is None and found.duration_s < whole_s:
             click.echo(
@@ -178,6 +173,27 @@ def _as_choice(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_choice
 
 
+def _reading_options(strict_help: str) -> Callable[..., Any]:
+    """How files are read that are not in the lake."""
+    return together(
+        click.option(
+            "--columns",
+            "columns_of_trace",
+            default="",
+            metavar="ROLE=NAME,...",
+            help="For CSV and Parquet: node=bus,time=when.",
+        ),
+        click.option(
+            "--units",
+            "units_of_trace",
+            default="",
+            metavar="UNIT,...",
+            help="The trace's units, if they are in doubt: ms, km.",
+        ),
+        click.option("--strict", "strict_of_trace", is_flag=True, help=strict_help),
+    )
+
+
 window_options = together(
     click.option(
         "--window", "window_of_trace", type=TimesSinceStart(), help="Which part of the trace, as in 600s-720s."
@@ -192,21 +208,7 @@ window_options = together(
     ),
     click.option("--events", "events_of_trace", metavar="FILE", help="Your own events, .jsonl."),
     click.option("--subscriptions", "subscriptions_of_trace", metavar="FILE", help="Your own subscriptions, .jsonl."),
-    click.option(
-        "--columns",
-        "columns_of_trace",
-        default="",
-        metavar="ROLE=NAME,...",
-        help="For CSV and Parquet: node=bus,time=when.",
-    ),
-    click.option(
-        "--units",
-        "units_of_trace",
-        default="",
-        metavar="UNIT,...",
-        help="The trace's units, if they are in doubt: ms, km.",
-    ),
-    click.option("--strict", "strict_of_trace", is_flag=True, help="Treat a doubt about trace or window as an error."),
+    _reading_options("Treat a doubt about trace or window as an error."),
     _as_choice,
 )
 trace_options = together(
@@ -239,22 +241,19 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
 @click.option(
     "--report", "report_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the profile as an HTML page."
 )
-@click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when.")
-@click.option("--units", default="", metavar="UNIT,...", help="The trace's units, if they are in doubt: ms, km.")
-@click.option("--strict", is_flag=True, help="Treat a doubt about the trace as an error.")
+@_reading_options("Treat a doubt about the trace as an error.")
 @click.option("--again", is_flag=True, help="Compute the profile again, even if the lake has it.")
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
+@json_option("Print the profile as JSON.")
+@_as_choice
 def profile(
     trace: str,
     ranges_m: tuple[float, ...],
     report_to: Path | None,
-    columns: str,
-    units: str,
-    strict: bool,
     again: bool,
     lake: LakeOptions,
     as_json: bool,
+    choice: TraceChoice,
 ) -> None:
     """Describe TRACE before any protocol runs: is the network partitioned?
 
@@ -267,15 +266,14 @@ def profile(
       earshot profile fcd.xml.gz --range 250m --report profile.html
     """
     from earshot.pipeline.reports.profile_page import profile_page
-    from earshot.pipeline.reports.report import write_whole
     from earshot.pipeline.traces import profile_text as text
     from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
     with ProgressBar(f"profile of {trace}") as bar, open_lake(lake, bar=bar) as opened:
-        name = read_into_lake(opened, trace, TraceChoice(columns=columns, units=units, strict=strict), bar)
+        name = read_into_lake(opened, trace, choice, bar)
         found = profile_trace(opened, name, (*RANGES_M, *ranges_m), bar.say, again)
     if report_to is not None:
-        write_whole(report_to, profile_page(found).html())
+        profile_page(found).write(report_to)
     if as_json:
         print_json(found.as_json())
         return
@@ -284,8 +282,7 @@ def profile(
         click.echo(f"  {name:<12}{words}")
     click.echo()
     print_table(text.RANGE_HEADER, text.range_rows(found))
-    for line in textwrap.wrap(text.RANGE_NOTE, WIDTH):
-        click.echo(line)
+    print_words(text.RANGE_NOTE)
     if report_to is not None:
         click.echo(f"\nreport: {report_to}")
 

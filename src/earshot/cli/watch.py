@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import DURATION, LENGTH, default_option
+from earshot.cli.options import DURATION, LENGTH, default_option, json_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
-from earshot.cli.tables import aligned, counted
+from earshot.cli.tables import aligned
 from earshot.errors import UsageError
 from earshot.records.details import label_of
+from earshot.words import counted
 
 if TYPE_CHECKING:
     from earshot.pipeline.watch.alerts import Alerts
@@ -76,7 +77,7 @@ SHOWN = (
 )
 @click.option("--alert-webhook", metavar="URL", help="Also post each alert to this address, as JSON.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus, for example at 127.0.0.1:9464.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per batch, each on a line.")
+@json_option("Print one JSON object per batch, each on a line.")
 @cluster_options
 def watch(
     spools: Sequence[str],

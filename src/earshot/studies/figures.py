@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from earshot.pipeline.campaigns.intervals import figure_of
+
 Row = Mapping[str, Any]
 "One measurement that an experiment's function returns: JSON values by name."
 
@@ -25,7 +27,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % confidence interval over seeds."""
+    """A mean with its 95 % confidence interval over seeds. Unlike a `Figure`, one of a single value is judged: its
+    interval is the value."""
 
     mean: float
     low: float
@@ -45,18 +48,12 @@ class Estimate:
 
 def estimate(values: Iterable[float]) -> Estimate:
     """Student's t interval of the mean."""
-    from scipy.stats import t
-
     sample = [float(value) for value in values if not math.isnan(value)]
-    count = len(sample)
-    if count == 0:
+    if not sample:
         return Estimate(math.nan, math.nan, math.nan, 0)
-    mean = math.fsum(sample) / count
-    if count == 1:
-        return Estimate(mean, mean, mean, 1)
-    variance = math.fsum((value - mean) ** 2 for value in sample) / (count - 1)
-    half = float(t.ppf(0.975, count - 1)) * math.sqrt(variance / count)
-    return Estimate(mean, mean - half, mean + half, count)
+    found = figure_of(dict(enumerate(sample)))
+    low, high = (found.low, found.high) if found.has_interval else (found.mean, found.mean)
+    return Estimate(found.mean, low, high, len(sample))
 
 
 @dataclass(frozen=True)

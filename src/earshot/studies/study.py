@@ -81,28 +81,28 @@ class ClaimReading:
 class Finding:
     """The verdict on a claim: that of its most natural reading."""
 
-    measured: str
-    holds: bool | None
-    "None if it cannot be measured."
-    reason: str = ""
-    "Why it does not hold or cannot be measured, if known."
+    readings: Sequence[ClaimReading]
+    "At least one; the most natural one first."
     series: Sequence[Series] = ()
-    readings: Sequence[ClaimReading] = ()
-    "All readings, the most natural one first; empty where there is one only."
-
-    def __post_init__(self) -> None:
-        if self.holds:
-            object.__setattr__(self, "reason", "")
 
     @property
-    def all_readings(self) -> Sequence[ClaimReading]:
-        """At least one."""
-        return self.readings or [ClaimReading("as stated", self.measured, self.holds, reason=self.reason)]
+    def measured(self) -> str:
+        return self.readings[0].measured
+
+    @property
+    def holds(self) -> bool | None:
+        """None if it cannot be measured."""
+        return self.readings[0].holds
+
+    @property
+    def reason(self) -> str:
+        """Why it does not hold or cannot be measured, if known."""
+        return self.readings[0].reason
 
     @property
     def verdict(self) -> str:
         """In words; readings with another verdict are named."""
-        first, *others = self.all_readings
+        first, *others = self.readings
         if first.holds is None:
             return first.verdict
         differing = [reading.reading for reading in others if reading.holds is (not first.holds)]
@@ -133,7 +133,14 @@ def at_least(reading: str, measured: str, line: Curve, least: float, of: Iterabl
 
 def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] = ()) -> Finding:
     """A finding from its readings, the most natural one first."""
-    return Finding(first.measured, first.holds, first.reason, series, (first, *others))
+    return Finding((first, *others), series)
+
+
+def stated(
+    measured: str, holds: bool | None, reason: str = "", series: Sequence[Series] = (), seeds: int = 1
+) -> Finding:
+    """A finding about a claim that can be read in one way only."""
+    return Finding([ClaimReading("as stated", measured, holds, seeds, reason=reason)], series)
 
 
 def not_measurable(reading: str, why: str) -> Finding:
@@ -243,7 +250,7 @@ class Judged:
             "reason": self.finding.reason,
             "readings": [
                 {**asdict(reading), "interval": reading.interval and list(reading.interval)}
-                for reading in self.finding.all_readings
+                for reading in self.finding.readings
             ],
             "fails_if": self.claim.fails_if,
             "series": [{"name": line.name, "x": list(line.x), "y": list(line.y)} for line in self.finding.series],

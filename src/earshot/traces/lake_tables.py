@@ -7,6 +7,7 @@ Parquet knows the least and the greatest time of each.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot.errors import TraceError
+from earshot.errors import TraceError, listed
 from earshot.traces.files import is_address, local_path
 from earshot.traces.sightings import Floats
 
@@ -58,9 +59,10 @@ def open_table(lake: str, table: str, by: str, name: str, made_by: str) -> LakeT
         files = tuple(path for path, key in zip(_column(actions, "path"), keys, strict=True) if key == name)
     if not files:
         others = sorted({key for key in keys if key is not None})
-        shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         raise TraceError(
-            f"the lake {lake} has no {by} {name!r}" + (f", only {shown}" if others else "") + f"; run: {made_by}"
+            f"the lake {lake} has no {by} {name!r}"
+            + (f", only {listed(others, 5)}" if others else "")
+            + f"; run: {made_by}"
         )
     return LakeTable(lake, table, by, name, tuple(sorted(files)))
 
@@ -109,6 +111,17 @@ class TraceAbout:
     "Least x, least y, greatest x, greatest y; None in a lake of an earlier version."
     content: str
     "A digest: equal for equal positions."
+
+    @property
+    def longest_gap_s(self) -> float:
+        """As `longest_gap` says."""
+        return longest_gap(self.motion, self.interval_s)
+
+
+def longest_gap(motion: str, interval_s: float | None) -> float:
+    """How far apart two rows of a node may be to interpolate between them: any time for waypoints, a few intervals for
+    samples."""
+    return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
 def trace_about(lake: str, trace: str) -> TraceAbout:

@@ -262,7 +262,7 @@ def _times(values: Values, time_format: str | None, problems: list[str | None], 
 
 
 def _seconds(times: Floats) -> Floats:
-    """Times whose unit is told by their size, in seconds."""
+    """Times in seconds; their size shows which unit they have."""
     limits = (MILLISECONDS_FROM, MICROSECONDS_FROM, NANOSECONDS_FROM)
     units_a_second = np.array([1.0, 1e3, 1e6, 1e9])
     return np.asarray(times / units_a_second[np.searchsorted(limits, np.abs(times), side="right")])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,11 +40,7 @@ class WorldEntry:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the page."""
-        return {
-            "key": self.key,
-            "title": self.title,
-            "runs": [{"key": run.key, "title": run.title} for run in self.runs],
-        }
+        return asdict(self)
 
 
 class Catalogue(Protocol):

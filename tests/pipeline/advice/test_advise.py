@@ -19,6 +19,7 @@ from earshot.pipeline.advice.windows import QUICK, TraceSlot
 from earshot.pipeline.campaigns.flow import LakeRows
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.traces.ingest import ingest
+from earshot.pipeline.traces.trace_scenario import TraceAdditions
 
 PROTOCOLS = "cbf,flooding"
 
@@ -108,7 +109,7 @@ def test_a_window_in_a_break_of_the_trace_has_no_nodes(tmp_path: Path, spark: Sp
     rows = [f"{node},{time},{time},{place}" for place, node in enumerate(("ann", "bob")) for time in times]
     file.write_text("\n".join(["node,time,x_m,y_m", *rows]) + "\n")
     ingest(lake, [str(file)])
-    windows = Scenarios(lake.name, Question("shifts", workload="news"), QUICK)
+    windows = Scenarios(lake.name, Question("shifts", additions=TraceAdditions(workload="news")), QUICK)
     assert [windows.has_nodes(TraceSlot(start, start + 20.0)) for start in (0.0, 100.0, 210.0)] == [True, False, True]
     assert [made.node_count for made in windows.made] == [2, 2]
     with pytest.raises(TraceError, match="trace shifts has no node between 100 and 120 s"):

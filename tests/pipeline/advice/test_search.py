@@ -173,12 +173,12 @@ def test_separation_needs_three_windows_that_agree():
 def test_a_run_that_takes_too_much_processor_time_is_stopped(monkeypatch: pytest.MonkeyPatch):
     clock = iter([100.0, 101.0, 103.0])
     monkeypatch.setattr(sweeps.time, "process_time", lambda: next(clock))
-    watch = sweeps._Simulation(files=None, receipts="", most_s=2.0)._watch()  # type: ignore[arg-type]
+    watch = sweeps._limit(2.0)
     assert watch is not None
     watch(5.0)
     with pytest.raises(RunTooSlow, match=r"stopped at 10 s after 2 s of processor time"):
         watch(10.0)
-    assert sweeps._Simulation(files=None, receipts="")._watch() is None  # type: ignore[arg-type]
+    assert sweeps._limit(None) is None
 
 
 def test_a_leader_is_judged_beside_its_rivals_and_the_cheapest_that_delivers_nearly_as_much():

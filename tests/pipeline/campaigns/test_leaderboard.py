@@ -441,7 +441,6 @@ def test_airtime_in_a_table_is_in_percent() -> None:
 )
 def test_a_small_share_has_two_digits(mean: float, expected: str) -> None:
     assert percent(Figure(mean, math.nan, math.nan, 1)) == expected
-    assert percent(None) == "-"
 
 
 @pytest.mark.parametrize(

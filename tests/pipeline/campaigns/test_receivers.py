@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from earshot.pipeline.campaigns.receivers import receiver_figures
+from earshot.pipeline.campaigns.run_figures import receiver_figures
 from earshot.pipeline.campaigns.run_pairs import RunPairs
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from earshot.pipeline.oracle import spreading
 from earshot.pipeline.oracle.spreading import REACHES, PublishedColumns, reach_of_pairs
-from earshot.pipeline.traces.contact_columns import contact_columns
+from earshot.pipeline.traces.exact_contacts import contact_columns
 
 Contact = tuple[int, int, float, float]
 Published = tuple[int, float, float]

@@ -20,8 +20,7 @@ from earshot.cli.spark import spark_settings
 from earshot.errors import SparkFailure, SparkUnavailable, TraceError, UsageError
 from earshot.pipeline.session import LITTLE_BYTES, holds_little, spark_session
 from earshot.pipeline.spark.failures import named_errors
-from earshot.pipeline.spark.rehearsal import rehearse
-from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism
+from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism, rehearse
 from earshot.pipeline.spark.worker_daemon import without_archives
 
 pytestmark = pytest.mark.spark

@@ -21,7 +21,7 @@ from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.spark import tasks
 from earshot.pipeline.traces import contacts as contacts_module
 from earshot.pipeline.traces.contact_statistics import Spread, find_contacts
-from earshot.pipeline.traces.contacts import contacts_within, sampling_interval
+from earshot.pipeline.traces.contacts import contacts_within
 from earshot.pipeline.traces.ingest import IngestSettings, ingest
 from sizes import sized
 
@@ -93,7 +93,6 @@ def test_the_interval_is_measured_where_it_is_not_given(spark: SparkSession) -> 
         ("b", 40.0, 0.0, 0.0),
     ]
     frame = positions(spark, rows)
-    assert sampling_interval(frame) == 2.5
     assert found(frame.transform(contacts_within(1.0))) == [("a", "b", 0.0, 7.5), ("a", "b", 40.0, 40.0)]
 
 

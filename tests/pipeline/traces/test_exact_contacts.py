@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 
 from earshot.pipeline.oracle.workloads import knot_rows
-from earshot.pipeline.traces.contact_columns import ContactColumns, contact_columns, joined, no_contacts, rows_of
 from earshot.pipeline.traces.exact_contacts import (
+    ContactColumns,
     _meetings,
     _merged,
+    contact_columns,
     contacts_of_legs,
+    joined,
     legs_in_slices,
     legs_of,
     legs_within,
+    no_contacts,
+    rows_of,
+    with_script,
 )
-from earshot.pipeline.traces.scripted_contacts import with_script
 from earshot.records.trajectories import Legs, Trajectories, Trajectory
 from earshot.simulation.engine.oracle import is_up, up_intervals
 from earshot.simulation.faults import plan

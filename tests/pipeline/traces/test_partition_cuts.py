@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from earshot.geometry import Area, Circle, Ellipse, Polygon, Position, Rectangle
-from earshot.pipeline.traces.contact_columns import ContactColumns, contact_columns
-from earshot.pipeline.traces.partition_cuts import _roots, uncut
+from earshot.pipeline.traces.exact_contacts import ContactColumns, _roots, contact_columns, uncut
 from earshot.records.trajectories import Legs
 from earshot.simulation.faults import Partition, crosses
 

@@ -18,8 +18,9 @@ from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.reports.profile_page import profile_page
 from earshot.pipeline.traces.ingest import ingest
 from earshot.pipeline.traces.profile_text import profile_words
-from earshot.pipeline.traces.snapshots import LegColumns, Stretch, lifetimes, measured, quantiles
+from earshot.pipeline.traces.snapshots import Stretch, lifetimes, measured, quantiles
 from earshot.pipeline.traces.trace_profile import profile_of_json, profile_trace
+from earshot.records.trajectories import Legs
 
 RANGES_M = (60.0, 120.0)
 
@@ -40,7 +41,7 @@ def walk(nodes: int, seconds: int, seed: int, side_m: float = 400.0) -> dict[str
     return found
 
 
-def legs_of(paths: dict[str, list[tuple[float, float, float]]]) -> LegColumns:
+def legs_of(paths: dict[str, list[tuple[float, float, float]]]) -> Legs:
     columns: list[tuple[float, ...]] = []
     for number, rows in enumerate(paths.values()):
         for row, following in zip(rows, [*rows[1:], None], strict=True):
@@ -49,7 +50,7 @@ def legs_of(paths: dict[str, list[tuple[float, float, float]]]) -> LegColumns:
             lasts = until - time or 1.0
             columns.append((number, time, until, x, y, (to_x - x) / lasts, (to_y - y) / lasts))
     node, *rest = (np.array(column) for column in zip(*columns, strict=True))
-    return LegColumns(node.astype(np.int64), *rest)
+    return Legs(node.astype(np.int64), *rest)
 
 
 def graph_at(paths: dict[str, list[tuple[float, float, float]]], time: float, range_m: float) -> nx.Graph:

@@ -129,7 +129,8 @@ def test_who_is_present_and_in_which_community() -> None:
 
 def test_sessions_that_can_no_longer_matter_are_forgotten() -> None:
     def left(settled: float, silent_since: float, waiting: tuple[str, ...] = ()) -> list[str]:
-        sessions = WatchedSessions(waiting=waiting)
+        sessions = WatchedSessions()
+        sessions.waiting.update(waiting)
         for life in ("gone-1", "here-1"):
             read(sessions, life, 0.0, "join", '{"protocol": "steam"}')
         read(sessions, "gone-1", 10.0, "leave", "stopped")

@@ -34,7 +34,7 @@ from earshot.studies.codd.runs import (
     synthetic,
 )
 from earshot.studies.codd.study import STUDY
-from earshot.studies.paper_pages import BEGIN, END
+from earshot.studies.running import BEGIN, END
 from earshot.studies.study import Finding, judge, study
 
 Measured = Mapping[str, list[dict[str, Any]]]
@@ -88,7 +88,7 @@ def test_claims_follow_the_numbers(quick: Measured) -> None:
 
 def verdicts(finding: Finding, start: str) -> list[bool | None]:
     """Of the readings that start with these words."""
-    return [reading.holds for reading in finding.all_readings if reading.reading.startswith(start)]
+    return [reading.holds for reading in finding.readings if reading.reading.startswith(start)]
 
 
 def test_the_hundred_highest_are_judged_seed_by_seed() -> None:
@@ -101,7 +101,7 @@ def test_the_hundred_highest_are_judged_seed_by_seed() -> None:
     worse = [row("codd-r", 0, 0.6, 250), row("codd-r", 1, 0.6, 270)]
     for others, holds in ((better, True), (worse, False)):
         found = claims.halved({"default": [*rows, *others], "readings": []})
-        (highest,) = [reading for reading in found.all_readings if reading.reading.startswith("the 100 highest")]
+        (highest,) = [reading for reading in found.readings if reading.reading.startswith("the 100 highest")]
         assert highest.holds is holds
         assert highest.interval is not None
         # The interval is of what is gained, seed by seed: 75 % and 60 %, or 25 % and nothing.
@@ -120,9 +120,9 @@ def test_a_policy_must_be_cheaper_and_lose_little() -> None:
             ]
         }
 
-    assert {reading.holds for reading in claims.policies(rows(1.05, 50)).all_readings} == {True}
-    assert {reading.holds for reading in claims.policies(rows(1.2, 50)).all_readings} == {False}
-    assert {reading.holds for reading in claims.policies(rows(1.0, 100)).all_readings} == {False}
+    assert {reading.holds for reading in claims.policies(rows(1.05, 50)).readings} == {True}
+    assert {reading.holds for reading in claims.policies(rows(1.2, 50)).readings} == {False}
+    assert {reading.holds for reading in claims.policies(rows(1.0, 100)).readings} == {False}
     # A delta-threshold is compared with figure 6 as printed, the other policies with the paper as read.
     mixed = [{**row, "control": 40} if row["reading"] == AS_PRINTED else row for row in rows(1.0, 50)["policies"]]
     found = claims.policies({"policies": mixed})

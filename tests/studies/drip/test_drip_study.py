@@ -96,7 +96,7 @@ def test_the_comparisons_with_sf_and_with_random_brokers_can_hold_and_fail() -> 
         assert finding("DRIP needs less transmission", delay=delay, epidemic=rows).holds is holds
         load = [{**row, "protocol": name, "rate": 3.2} for name in ("drip", "drip-sf") for row in rows]
         load = [{**row, "delay_s": 1.0} if row["protocol"] == "drip" else row for row in load]
-        readings = finding("DRIP's delay is below", delay=delay, epidemic=rows, load=load).all_readings
+        readings = finding("DRIP's delay is below", delay=delay, epidemic=rows, load=load).readings
         assert [one.holds for one in readings if one.reading.endswith("3.2 events a second")] == [holds]
 
 
@@ -110,19 +110,19 @@ def test_an_event_delivered_twice_would_show() -> None:
 def test_losses_are_explained_by_the_most_frequent_reason_of_all_pairs() -> None:
     fates = {"delivered once": 5, "lost: a": 1, "lost: its subscription was not known": 3}
     rows = [{**QUICK, "nodes": 1000, "radio": "ideal", "delivery_ratio": 0.5, "fates": fates}]
-    (reading,) = finding("DRIP scales", growing=rows).all_readings
+    (reading,) = finding("DRIP scales", growing=rows).readings
     assert (reading.holds, reading.reason) == (False, "3 of 4 losses: its subscription was not known")
 
 
 def test_the_printed_equation_is_reported_as_not_following() -> None:
-    terms, exact = finding("The expected delay of equation 2").all_readings
+    terms, exact = finding("The expected delay of equation 2").readings
     assert (terms.holds, exact.holds) == (False, False)
     assert ("l = 4: 7 / 1," in terms.measured, "l = 4: 7 / 2.083" in exact.measured) == (True, True)
 
 
 def test_an_equation_that_follows_would_be_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis_claims, "printed_factor", exact_factor)
-    assert [one.holds for one in finding("The expected delay of equation 2").all_readings] == [False, True]
+    assert [one.holds for one in finding("The expected delay of equation 2").readings] == [False, True]
 
 
 def test_more_copies_need_both_more_transmission_and_more_memory() -> None:
@@ -141,7 +141,7 @@ def test_more_destinations_must_deliver_more_at_every_l_that_is_meant() -> None:
         (runs(l1=0.8, l2=0.9, l4=0.95, l5=0.96, l7=0.90), [False, True]),
         (runs(l1=0.8, l2=0.9, l4=0.85, l5=0.96, l7=0.97), [False, False]),
     ):
-        readings = finding("The larger l is", nearest=nearest, coverage=[], delay=[]).all_readings
+        readings = finding("The larger l is", nearest=nearest, coverage=[], delay=[]).readings
         assert [reading.holds for reading in readings] == expected
 
 
@@ -223,8 +223,8 @@ def test_claims_about_the_analysis_can_hold_and_fail() -> None:
         share = 0.95 / factor
         shares = [{**row, "nearest_share": share, "next_nearest_share": share} for row in grid()]
         assert finding("The local broker of a node", delay=shares).holds is holds
-    assert [one.holds for one in finding("The delay is in a logarithmic").all_readings] == [False, True]
-    assert [one.holds for one in finding("Equation 2 gives the number").all_readings] == [False, True]
+    assert [one.holds for one in finding("The delay is in a logarithmic").readings] == [False, True]
+    assert [one.holds for one in finding("Equation 2 gives the number").readings] == [False, True]
 
 
 def test_the_share_of_events_that_brokers_detect_follows_from_the_power_law(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ def test_every_experiment_is_quick_in_its_quick_size_and_its_rows_are_plain_json
 
 def answers(judge, **rows):
     """The verdict of each reading, the most natural one first."""
-    return [reading.holds for reading in judge(rows).all_readings]
+    return [reading.holds for reading in judge(rows).readings]
 
 
 def path_rows(ratio, path_ratio=None, sizes=(600,), networks=4):

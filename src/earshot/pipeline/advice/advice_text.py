@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -14,6 +13,7 @@ from earshot.pipeline.advice.search import Goal, Standing, TunedProtocol
 from earshot.pipeline.advice.verdict import Overturned
 from earshot.pipeline.campaigns.board_text import figure_json, percent
 from earshot.protocols.catalogue import build_settings, protocol
+from earshot.words import counted, listed, rounded_percent
 
 MOST_OTHERS = 3
 WEAK = 0.05
@@ -78,7 +78,7 @@ def candidate_words(candidate: TunedProtocol) -> str:
     if not candidate.chosen:
         return f"{candidate.protocol} with its defaults"
     given = [f"{name} = {value:g}" for name, value in candidate.chosen]
-    return f"{candidate.protocol} with {_listed(given)}"
+    return f"{candidate.protocol} with {listed(given)}"
 
 
 def _held(advice: Advice) -> str:
@@ -91,7 +91,7 @@ def _held(advice: Advice) -> str:
 
 def others_words(advice: Advice) -> str:
     """Who ties, and what the next ones lack."""
-    own = _own(advice)
+    own = advice.verdict.own
     by_protocol: dict[str, Standing] = {}
     for standing in advice.standings:
         if standing.candidate.protocol != advice.chosen.protocol:
@@ -126,7 +126,7 @@ def types_words(advice: Advice) -> str:
 
 def loses_words(advice: Advice) -> str:
     """Where the chosen candidate loses deliveries: which windows, which event types, and why."""
-    own = _own(advice)
+    own = advice.verdict.own
     usual = own.mean.delivery
     parts = []
     worst = min(own.by_window.items(), key=lambda item: item[1].delivery)
@@ -155,11 +155,11 @@ def honest_words(advice: Advice) -> str:
     given_up = "".join(_overturned_words(choice, price) for choice in advice.verdict.overturned)
     windows = [str(window) for window in sorted(advice.verdict.windows, key=lambda slot: (slot.start_s, slot.seed))]
     unseen = "had no part in the choice" if advice.verdict.overturned else "the search did not see"
-    where = f"judged on {_count(windows, 'window')} that {unseen}: {'; '.join(windows)}"
+    where = f"judged on {counted(len(windows), 'window')} that {unseen}: {'; '.join(windows)}"
     if not plan.whole:
         where = (
             f"the trace is too short to keep a part of it back: judged on the same {plan.lengths.long_s:g} s with "
-            f"{_count(windows, 'workload')} that {unseen}"
+            f"{counted(len(windows), 'workload')} that {unseen}"
         )
     if regret is None:
         hindsight = f"not known, since {_nobody_else(advice)}"
@@ -200,10 +200,10 @@ def search_words(advice: Advice) -> str:
     """How many were tried, why the search ended, and how much was simulated."""
     found, effort = advice.search, advice.effort
     protocols = {standing.candidate.protocol for search_round in found.rounds for standing in search_round.standings}
-    rounds = _count(found.rounds, "round")
+    rounds = counted(len(found.rounds), "round")
     return (
-        f"The search tried {_counted(found.tried, 'candidate')} of {_count(list(protocols), 'protocol')} in {rounds} "
-        f"and ended because {found.ended}. Search and judgement took {_counted(effort.runs, 'run')}, together "
+        f"The search tried {counted(found.tried, 'candidate')} of {counted(len(protocols), 'protocol')} in {rounds} "
+        f"and ended because {found.ended}. Search and judgement took {counted(effort.runs, 'run')}, together "
         f"{_long(effort.simulated_s)} of the trace, and {_long(advice.took_s)} of a budget of "
         f"{_long(advice.question.budget_s)}.{_busy_words(effort)}"
     )
@@ -231,7 +231,7 @@ def failed_words(advice: Advice) -> str:
     by_reason: dict[str, list[str]] = {}
     for candidate, reason in advice.failed.items():
         by_reason.setdefault(reason, []).append(candidate_words(candidate))
-    parts = [f"{_listed(names)} ({reason})" for reason, names in by_reason.items()]
+    parts = [f"{listed(names)} ({reason})" for reason, names in by_reason.items()]
     return f"Failed, so not compared further: {'; '.join(parts)}." if parts else ""
 
 
@@ -252,10 +252,10 @@ def judged_table(advice: Advice) -> tuple[list[str], list[list[str]]]:
     rows = []
     for standing in advice.standings:
         mean = standing.mean
-        cost = share_words(mean.cost) if _cost_name(advice) == "airtime" else f"{mean.cost:,.0f}"
+        cost = rounded_percent(mean.cost) if _cost_name(advice) == "airtime" else f"{mean.cost:,.0f}"
         late = _time(mean.latency_s) if math.isfinite(mean.latency_s) else "-"
         given = ", ".join(f"{name} = {value:g}" for name, value in standing.candidate.chosen) or "defaults"
-        rows.append([advice.names[standing.candidate], share_words(mean.delivery), cost, late, given])
+        rows.append([advice.names[standing.candidate], rounded_percent(mean.delivery), cost, late, given])
     return header, rows
 
 
@@ -359,10 +359,6 @@ def network_facts(advice: Advice) -> dict[str, Any]:
 # -- numbers
 
 
-def _own(advice: Advice) -> Standing:
-    return next(standing for standing in advice.standings if standing.candidate == advice.chosen)
-
-
 def _cost_name(advice: Advice) -> str:
     return "airtime" if "airtime_mean" in advice.row.figures else "bytes a delivery"
 
@@ -379,11 +375,6 @@ def _times(ours: float, theirs: float, what: str) -> str:
     return f"the same {what}" if abs(ratio - 1.0) < 0.05 else f"{ratio:.2g} times the {what}"
 
 
-def share_words(share: float) -> str:
-    """A share as a percentage; a small one with two digits."""
-    return f"{100 * share:.1f} %" if share >= 0.01 or share == 0 else f"{100 * share:.2g} %"
-
-
 def _time(value: float) -> str:
     return f"{value:.2g} s" if value >= 0.1 else f"{1000 * value:.2g} ms"
 
@@ -392,18 +383,6 @@ def _long(seconds: float) -> str:
     if seconds < 100.0:
         return f"{seconds:.0f} s"
     return f"{seconds / 60.0:.3g} min" if seconds < 6000.0 else f"{seconds / 3600.0:.3g} h"
-
-
-def _count(some: Sequence[Any], what: str) -> str:
-    return _counted(len(some), what)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _sentence(words: str) -> str:

@@ -28,13 +28,7 @@ from earshot.pipeline.campaigns.leaderboard import WHOLE_AND_BY_TYPE, BoardRow, 
 from earshot.pipeline.campaigns.sweeps import Progress
 from earshot.pipeline.oracle.reachable import radio_range_m
 from earshot.pipeline.traces.trace_profile import RANGES_M, Profile, profile_trace
-from earshot.pipeline.traces.trace_scenario import (
-    DEFAULT_RADIO,
-    EmptyWindow,
-    relative_window,
-    scenario_from_trace,
-    window_of,
-)
+from earshot.pipeline.traces.trace_scenario import EmptyWindow, TraceAdditions, relative_window, window_of
 from earshot.protocols.catalogue import PROTOCOLS, protocol
 from earshot.protocols.tuning import Surroundings
 from earshot.simulation.engine.run import settings_in
@@ -79,15 +73,15 @@ class Question:
     "The name of a trace in the lake."
     window: tuple[float, float] | None = None
     "Only this part of it, in seconds since the trace's start."
-    radio: str = DEFAULT_RADIO
-    range_m: float | None = None
-    workload: str | None = None
-    events: str | None = None
-    subscriptions: str | None = None
+    additions: TraceAdditions = TraceAdditions()
     goal: Goal = Goal.DELIVERY
     protocols: tuple[str, ...] = tuple(PROTOCOLS)
     budget_s: float = BUDGET_S
     quick: bool = False
+
+    def scenario(self, lake: str, window: TraceSlot) -> Scenario:
+        """The scenario that plays this part of the trace back."""
+        return self.additions.scenario(lake, self.trace, window.start_s, window.end_s)
 
 
 @dataclass(frozen=True)
@@ -263,10 +257,10 @@ def _surroundings(lake: Lake, question: Question, say: Say) -> tuple[list[tuple[
     middle = (window.start_s + window.end_s) / 2.0
     sample = TraceSlot(max(window.start_s, middle - SAMPLE_S), min(window.end_s, middle + SAMPLE_S))
     try:
-        scenario = made_from(root, question, sample)
+        scenario = question.scenario(root, sample)
     except EmptyWindow:
-        scenario = made_from(root, question, TraceSlot(window.start_s, window.end_s))
-    radio = radio_of(question.radio)
+        scenario = question.scenario(root, TraceSlot(window.start_s, window.end_s))
+    radio = radio_of(question.additions.radio)
     range_m = radio_range_m(scenario)
     profile = profile_trace(lake, question.trace, sorted({*RANGES_M, range_m}), lambda words: say(f"profile: {words}"))
     return (
@@ -301,21 +295,6 @@ def _link_lifetime_s(profile: Profile, range_m: float) -> float:
     return contact_s.p50 if contact_s is not None else range_m / max(profile.speed_m_s.p50, 0.1)
 
 
-def made_from(lake: str, question: Question, window: TraceSlot) -> Scenario:
-    """The scenario that plays this part of the trace back."""
-    return scenario_from_trace(
-        lake,
-        question.trace,
-        start_s=window.start_s,
-        end_s=window.end_s,
-        radio=question.radio,
-        range_m=question.range_m,
-        workload=question.workload,
-        events=question.events,
-        subscriptions=question.subscriptions,
-    )
-
-
 class Scenarios:
     """The scenario of each window; made once."""
 
@@ -328,7 +307,7 @@ class Scenarios:
     def __call__(self, window: TraceSlot) -> Scenario:
         place = window.start_s, window.end_s
         if place not in self._made:
-            made = made_from(self.lake, self.question, window)
+            made = self.question.scenario(self.lake, window)
             self._made[place] = made.with_(
                 warm_up_s=self.lengths.warm_up_of(window), cool_down_s=self.lengths.cool_down_of(window)
             )

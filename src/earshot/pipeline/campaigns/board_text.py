@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from earshot.pipeline.campaigns.intervals import Figure
@@ -19,11 +19,13 @@ from earshot.pipeline.campaigns.leaderboard import (
     BoardColumn,
     BoardRow,
     BoardVerdict,
+    FrontRow,
     Leaderboard,
     Ranking,
     ScenarioPoint,
     SweepChart,
 )
+from earshot.words import counted, listed, rounded_percent
 
 BUILT_IN = {column.metric for column in COLUMNS}
 TIE = "≈"
@@ -71,11 +73,9 @@ def number(figure: Figure | None, in_percent: bool = False) -> str:
     return " ± ".join(map(short, parts))
 
 
-def percent(figure: Figure | None) -> str:
-    """A share as a percentage; a small one with two digits."""
-    if figure is None:
-        return "-"
-    return f"{100 * figure.mean:.2g} %" if 0.0 < figure.mean < 0.01 else f"{100 * figure.mean:.1f} %"
+def percent(figure: Figure) -> str:
+    """A mean share in percent."""
+    return rounded_percent(figure.mean)
 
 
 def point_words(point: ScenarioPoint, keys: Iterable[str] | None = None) -> str:
@@ -149,7 +149,7 @@ def board_words(board: Leaderboard) -> str:
         tied = f" ({count - alone[name]} of them tied)" if alone[name] < count else ""
         wins.append(f"{name} at {count} of {len(judged)} points{tied}")
     return (
-        f"Delivers most, or as much as the best for the least cost: {_listed(wins)}. "
+        f"Delivers most, or as much as the best for the least cost: {listed(wins)}. "
         "Each network and each value of a swept key is a point of its own."
     )
 
@@ -166,10 +166,9 @@ def ranking_heading(ranking: Ranking) -> str:
     """What a ranking is about: point, network, seeds and ceiling."""
     seeds = {figure.seeds for row in ranking.rows for figure in row.figures.values()}
     what = ranking.point.repeats
-    count = f"{max(seeds, default=0)} {what}s" if max(seeds, default=0) != 1 else f"1 {what}"
     ceiling = next((row.figures["ceiling"] for row in ranking.rows if "ceiling" in row.figures), None)
     reach = f", reachable at all: {percent(ceiling)}" if ceiling else ""
-    return f"{point_words(ranking.point)} on {ranking.point.network}, {count}{reach}"
+    return f"{point_words(ranking.point)} on {ranking.point.network}, {counted(max(seeds, default=0), what)}{reach}"
 
 
 KINDEST = "the kindest case: shortest paths, known to all nodes at no cost"
@@ -182,7 +181,7 @@ def assumption_words(rows: Iterable[BoardRow]) -> str:
         if row.assumes:
             names.setdefault(row.assumes, {})[row.variant] = None
     return " ".join(
-        f"{_listed(list(some))} had {assumes}{f' ({KINDEST})' if assumes == 'ideal routing' else ''}."
+        f"{listed(list(some))} had {assumes}{f' ({KINDEST})' if assumes == 'ideal routing' else ''}."
         for assumes, some in names.items()
     )
 
@@ -203,17 +202,13 @@ def _ties(ranking: Ranking, verdict: BoardVerdict) -> str:
         else name
         for name in verdict.ties
     ]
-    return f"; as much as {_listed(costs)}"
+    return f"; as much as {listed(costs)}"
 
 
 def _lead(verdict: BoardVerdict) -> str:
     if verdict.next is None or verdict.lead is None:
         return ""
     return f"; {100 * verdict.lead.mean:.1f} points more than {verdict.next}, the next"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def columns_with_figures(rows: Sequence[BoardRow]) -> list[BoardColumn]:
@@ -355,30 +350,21 @@ def _verdict_json(ranking: Ranking) -> dict[str, Any] | None:
     verdict = ranking.verdict
     if verdict is None:
         return None
-    return {
-        "words": verdict_words(ranking),
-        "winner": verdict.winner,
-        "delivery_metric": verdict.delivery_metric,
-        "delivery": figure_json(verdict.delivery),
-        "cost_metric": verdict.cost_metric,
-        "cost": figure_json(verdict.cost),
-        "seeds": verdict.seeds,
-        "ties": list(verdict.ties),
-        "cost_ties": list(verdict.cost_ties),
-        "next": verdict.next,
-        "lead": figure_json(verdict.lead),
-        "front": [
-            {
-                "variant": row.variant,
-                "delivery_difference": figure_json(row.delivery),
-                "cost_ratio": None if math.isnan(row.cost_ratio) else row.cost_ratio,
-            }
-            for row in verdict.front
-        ],
-        "ceiling": figure_json(verdict.ceiling),
-        "ceiling_at_once": figure_json(verdict.ceiling_at_once),
-        "headroom": figure_json(verdict.headroom),
-    }
+    facts = {field.name: _plain(getattr(verdict, field.name)) for field in fields(verdict)}
+    return {"words": verdict_words(ranking), **facts}
+
+
+def _plain(value: Any) -> Any:
+    """A fact of a verdict as JSON has it."""
+    match value:
+        case Figure():
+            return figure_json(value)
+        case FrontRow(variant, delivery, cost_ratio):
+            ratio = None if math.isnan(cost_ratio) else cost_ratio
+            return {"variant": variant, "delivery_difference": figure_json(delivery), "cost_ratio": ratio}
+        case tuple():
+            return [_plain(one) for one in value]
+    return value
 
 
 def _chart_json(chart: SweepChart) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +21,7 @@ from earshot.pipeline.campaigns.metrics import pairs
 from earshot.pipeline.campaigns.outside_metrics import ABOUT, about_text, learn_columns, measured, named_metrics
 from earshot.pipeline.campaigns.run_figures import Row, figures_of, figures_table
 from earshot.pipeline.campaigns.run_pairs import READ, asked_rows, condensed, condensed_log
-from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
+from earshot.pipeline.campaigns.sweeps import Outcome, Progress, outcomes_in, sweep
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.lake.folder import Folder
@@ -37,9 +39,9 @@ from earshot.pipeline.oracle.reachable import (
 from earshot.pipeline.oracle.whole_workloads import ask_whole, expected_of, fits_one_task, reach_whole
 from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.pipeline.traces.ingest import longest_gap
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
+from earshot.traces.lake_tables import longest_gap, trace_about
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,33 +110,24 @@ def draw_workloads(lake: Lake, runs: Iterable[Run]) -> None:
     if not missing:
         return
     lake.check_shared()
-    answers = [json.loads(answer) for answer in each_in_a_task(lake.session, missing, _Drawing(lake.arrow.files))]
+    answers = [json.loads(answer) for answer in each_in_a_task(lake.session, missing, partial(_draw, lake.arrow.files))]
     lake.arrow.write_rows("scenarios", [answer["scenario"] for answer in answers])
     # Events last: a workload exists once it has events.
     for table in ("positions", "sessions", "subscriptions", "announcements", "events"):
         lake.arrow.commit([DataFile(**answer["files"][table]) for answer in answers])
 
 
-class _Drawing:
-    """What a task does with one workload; it is sent to the executors."""
-
-    def __init__(self, files: DataFiles) -> None:
-        self.files = files
-
-    def __call__(self, run: Run) -> str:
-        if run.scenario.reacts:
-            drawn = reacting_tables(run.workload, run.scenario, run.seed, run.protocol, run.settings)
-        else:
-            drawn = workload_tables(run.workload, run.scenario, run.seed)
-        written = [
-            self.files.write_rows("positions", drawn.positions, trace=run.workload),
-            self.files.write_rows("sessions", drawn.sessions, workload=run.workload),
-            self.files.write_rows("subscriptions", drawn.subscriptions, workload=run.workload),
-            self.files.write_rows("announcements", drawn.announcements, workload=run.workload),
-            self.files.write_rows("events", drawn.events, workload=run.workload),
-        ]
-        files = {file.table: asdict(file) for file in written}
-        return json.dumps({"scenario": {**drawn.scenario, "workload": run.workload}, "files": files})
+def _draw(files: DataFiles, run: Run) -> str:
+    """In a task: draw one workload and write its tables."""
+    if run.scenario.reacts:
+        drawn = reacting_tables(run.workload, run.scenario, run.seed, run.protocol, run.settings)
+    else:
+        drawn = workload_tables(run.workload, run.scenario, run.seed)
+    written = [files.write_rows("positions", drawn.positions, trace=run.workload)]
+    tables = ("sessions", "subscriptions", "announcements", "events")
+    written += [files.write_rows(table, getattr(drawn, table), workload=run.workload) for table in tables]
+    by_table = {file.table: asdict(file) for file in written}
+    return json.dumps({"scenario": {**drawn.scenario, "workload": run.workload}, "files": by_table})
 
 
 def draw_scenario(lake: Lake, scenario: Scenario, seed: int) -> tuple[str, dict[str, int]]:
@@ -171,7 +164,7 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
     wanted = lake.read("subscriptions", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
     if trace:
-        (about,) = lake.arrow.read("traces", trace=trace).to_pylist() or [{}]
+        (about,) = lake.arrow.read("traces", trace=trace).to_pylist() or [{}]  # recorded runs have no such row
         max_gap_s = longest_gap(about.get("motion") or "samples", about.get("interval_s"))
         events = events.transform(placed_from(positions, max_gap_s))
     if fits_one_task(lake, workload, trace):
@@ -302,10 +295,8 @@ def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: floa
         network = network_of(scenario, row["seed"], radio_range_m(scenario))
         sessions = lake.read("sessions", workload=workload)
     else:
-        network, sessions = ContactNetwork(range_m), None
-        about = lake.read("traces", trace=trace).collect()[0] if trace else None
-        if about is not None:
-            network = ContactNetwork(range_m, longest_gap(about["motion"], about["interval_s"]))
+        gap_s = trace_about(lake.folder.root, trace).longest_gap_s if trace else math.inf
+        network, sessions = ContactNetwork(range_m, gap_s), None
     positions = lake.read("positions", trace=trace or workload).withColumn("trace", F.lit(workload))
     if fits_one_task(lake, workload, trace):
         reach_whole(lake, {workload: network}, trace, sessions is not None)
@@ -341,45 +332,31 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequenc
         lake.write(kept.unionByName(rows), "metrics")
 
 
-@dataclass(frozen=True, slots=True)
-class _FinishedRun:
-    run: str
-    workload: str
-    range_m: float | None
-    warm_up_s: float
-
-
-class _Measuring:
-    """What a task does with one run; it is sent to the executors."""
-
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
-
-    def __call__(self, one: _FinishedRun) -> str:
-        lake = ArrowLake(self.folder)
-        log = condensed_log(lake.batches("log", READ, run=one.run), one.warm_up_s)
-        if not log.num_rows:
-            return "[]"
-        expected = lake.read("expected", workload=one.workload)
-        reachable = None
-        if one.range_m is not None:
-            reachable = lake.read("reachable", workload=one.workload, range_m=one.range_m)
-        records = condensed([log, asked_rows(expected, reachable)])
-        return msgspec.json.encode(list(figures_of(records))).decode()
+def _figures(folder: Folder, one: Outcome) -> str:
+    """In a task: the figures of one run, as JSON."""
+    lake = ArrowLake(folder)
+    log = condensed_log(lake.batches("log", READ, run=one.run), one.warm_up_s)
+    if not log.num_rows:
+        return "[]"
+    expected = lake.read("expected", workload=one.workload)
+    reachable = None
+    if one.range_m is not None:
+        reachable = lake.read("reachable", workload=one.workload, range_m=one.range_m)
+    records = condensed([log, asked_rows(expected, reachable)])
+    return msgspec.json.encode(list(figures_of(records))).decode()
 
 
 def _measure_runs(lake: Lake, runs: Sequence[str]) -> None:
     """`metrics` of those runs that are done, in place of what the lake has of them."""
-    rows = lake.arrow.read("runs").select([*_FinishedRun.__dataclass_fields__, "status"])
-    chosen = pc.and_(pc.equal(rows.column("status"), "done"), pc.is_in(rows.column("run"), pa.array(runs, pa.string())))
-    done = [_FinishedRun(**row) for row in rows.filter(chosen).drop_columns("status").to_pylist()]
+    wanted = {*runs}
+    done = [one for one in outcomes_in(lake, "done") if one.run in wanted]
     for workload in dict.fromkeys(one.workload for one in done):
         if not lake.has("expected", workload=workload):
             lake.read("expected", workload=workload)  # raises an error that says what to do
     lake.check_shared()
     for first in range(0, len(done), RUNS_A_COMMIT):
         some = done[first : first + RUNS_A_COMMIT]
-        answers = each_in_a_task(lake.session, some, _Measuring(lake.folder))
+        answers = each_in_a_task(lake.session, some, partial(_figures, lake.folder))
         tables = [
             figures_table(one.run, msgspec.json.decode(answer, type=list[Row]))
             for one, answer in zip(some, answers, strict=True)

@@ -37,6 +37,11 @@ class Figure:
         return not math.isnan(self.low)
 
 
+def exact(value: float) -> Figure:
+    """One value, without an interval."""
+    return Figure(value, math.nan, math.nan, 1)
+
+
 def figure_of(by_seed: Mapping[int, float], bounds: tuple[float, float] = ANY) -> Figure:
     """The mean over seeds and its interval, which never leaves the bounds."""
     values = [by_seed[seed] for seed in sorted(by_seed)]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, Figure, differ, difference, figure_of
+from earshot.pipeline.campaigns.swept_keys import swept_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,21 +264,16 @@ def board_of(
     return Leaderboard(tuple(rankings), _charts([row for ranking in rankings for row in ranking.rows]))
 
 
-def _points(runs: Iterable[Mapping[str, Any]]) -> dict[str, ScenarioPoint]:
+def _points(runs: Sequence[Mapping[str, Any]]) -> dict[str, ScenarioPoint]:
     """The point of each run, by the run's id."""
-    rows = list(runs)
-    changed = {row["run"]: json.loads(row["changed"] or "{}") for row in rows}
-    bases: dict[str, dict[str, Any]] = defaultdict(dict)
-    for row in rows:
-        bases[row["scenario"]].update(json.loads(row["base"] or "{}"))
+    keys = swept_keys(runs)
     found: dict[str, ScenarioPoint] = {}
-    for row in rows:
-        keys = {**bases[row["scenario"]], **changed[row["run"]]}
+    for row in runs:
         network = row["network"] or "network not recorded"
         found[row["run"]] = ScenarioPoint(
             f"{row['point'] or row['scenario']} {network}",
             row["scenario"],
-            dict(sorted(keys.items())),
+            dict(sorted(keys[row["run"]].items())),
             network,
             row["trace"] or "",
             row["window"] or "",
@@ -439,16 +435,16 @@ def _beats(row: BoardRow, winner: BoardRow, delivery: str, cost: str | None) -> 
 
 
 def _front(rows: Sequence[BoardRow], delivery: str, cost: str | None) -> list[BoardRow]:
-    """The rows that no other betters, by falling delivery."""
+    """The rows that no other dominates, by falling delivery."""
 
     def worth(row: BoardRow) -> tuple[float, float]:
         return row.figures[delivery].mean, -_price(row, cost)
 
-    def bettered(row: BoardRow) -> bool:
+    def dominated(row: BoardRow) -> bool:
         one = worth(row)
         return any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in map(worth, rows))
 
-    return sorted((row for row in rows if not bettered(row)), key=worth, reverse=True)
+    return sorted((row for row in rows if not dominated(row)), key=worth, reverse=True)
 
 
 def _ties(row: BoardRow, rows: Sequence[BoardRow], only_ranking: bool) -> dict[str, tuple[str, ...]]:

@@ -26,7 +26,11 @@ airtime_busiest          the largest such share of one node in one window (about
 overhead                 receptions by nodes to which nothing of that event was delivered / receptions
 duplicates               receptions of an event by a node beyond its first / events published
 latency_p50_s ...        publication to delivery, over expected pairs that were delivered
-receivers                age of information, time between receptions, fairness: `receivers.py`
+age_of_information_s     age of the newest event a receiver has of a publisher and type, averaged over the time from
+                         its first delivery to its last (Kaul, Yates and Gruteser, INFOCOM 2012)
+inter_reception_s        time between two such deliveries, mean; `inter_reception_p95_s` is its 95th percentile
+fairness                 Jain's index of the receivers' delivery ratios: 1 where all are served equally, 1/n where
+                         one of n gets everything (Jain, Chiu and Hawe, DEC TR-301, 1984)
 hops                     transmissions from publisher to subscriber, mean over deliveries that count them
 drops                    records of a drop, by reason
 =======================  ====================================================================

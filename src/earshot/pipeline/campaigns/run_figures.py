@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from earshot.pipeline.campaigns.receivers import RECEIVERS, receiver_figures
 from earshot.pipeline.campaigns.run_pairs import Flags, Floats, Numbers, RunPairs, pairs_of
 from earshot.pipeline.lake.tables import arrow_schema
 from earshot.records import Kind
+from earshot.records.details import read_airtime
 
 AREA_M = 250.0
 "The side of the squares of `by = 'area'`."
@@ -48,6 +48,8 @@ TRAFFIC = (
     "airtime_busiest",
 )
 "Metrics of what the network carries: only of the whole run."
+RECEIVERS = ("age_of_information_s", "inter_reception_s", "inter_reception_p95_s", "fairness")
+"Metrics of receivers: only of the whole run."
 METRICS_BY = {
     "all": (*OUTCOMES, *TRAFFIC, *RECEIVERS),
     "type": OUTCOMES,
@@ -194,14 +196,6 @@ def _sums(records: pa.Table, kind: str, key: str, value: str) -> dict[str, float
     return {name: float(amount) for name, amount in sorted(rows)}
 
 
-class _Airtime(msgspec.Struct):
-    span_s: float
-    busy_s: float
-
-
-_airtime = msgspec.json.Decoder(_Airtime)
-
-
 def _traffic(pairs: RunPairs, records: pa.Table) -> Mapping[str, float | None]:
     """`TRAFFIC`: how much was sent, with and without an event in it, how often heard, how busy the channel was."""
     sends = records.filter(pc.equal(records.column("kind"), Kind.SEND))
@@ -213,10 +207,10 @@ def _traffic(pairs: RunPairs, records: pa.Table) -> Mapping[str, float | None]:
     windows = records.filter(pc.equal(records.column("kind"), Kind.AIRTIME)).sort_by(
         [("time", "ascending"), ("node", "ascending")]
     )
-    times = windows.column("records").to_pylist()
-    busy = [_airtime.decode(text) for text in windows.column("detail").to_pylist()]
-    span_s = math.fsum(one.span_s * count for one, count in zip(busy, times, strict=True))
-    busy_s = math.fsum(one.busy_s * count for one, count in zip(busy, times, strict=True))
+    details = map(read_airtime, windows.column("detail").to_pylist())
+    busy = [(one, count) for one, count in zip(details, windows.column("records").to_pylist(), strict=True) if one]
+    span_s = math.fsum(one.span_s * count for one, count in busy)
+    busy_s = math.fsum(one.busy_s * count for one, count in busy)
     events = int(pairs.publishes.sum())
     receptions = int(pairs.receptions.sum())
     repeats = int(np.maximum(pairs.receptions - 1, 0).sum())
@@ -231,10 +225,54 @@ def _traffic(pairs: RunPairs, records: pa.Table) -> Mapping[str, float | None]:
         "overhead": _share(int(pairs.receptions[~pairs.got].sum()), receptions),
         "airtime_mean": _share(busy_s, span_s),
         "airtime_busiest": max(
-            (one.busy_s / one.span_s for one in busy if one.span_s >= SHORTEST_WINDOW_S), default=None
+            (one.busy_s / one.span_s for one, _ in busy if one.span_s >= SHORTEST_WINDOW_S), default=None
         ),
     }
 
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def receiver_figures(pairs: RunPairs) -> dict[str, float]:
+    """`RECEIVERS`: how fresh what they know is, how steadily they hear, and how fairly they are served. A stream is
+    what one receiver gets of one publisher and event type, of the deliveries that were expected."""
+    found = {}
+    gaps = list(delivery_gaps(pairs))
+    if gaps:
+        lengths = sorted(gap_s for gap_s, _ in gaps)
+        whole_s = math.fsum(lengths)
+        found["inter_reception_s"] = whole_s / len(lengths)
+        found["inter_reception_p95_s"] = lengths[math.ceil(0.95 * len(lengths)) - 1]
+        if whole_s > 0.0:
+            found["age_of_information_s"] = math.fsum(aged for _, aged in gaps) / whole_s
+    if (index := fairness(pairs)) is not None:
+        found["fairness"] = index
+    return found
+
+
+def delivery_gaps(pairs: RunPairs) -> Iterator[tuple[float, float]]:
+    """For each delivery that another one of its stream follows: the time until then, and the age of the newest event
+    summed over that time."""
+    streams: dict[tuple[str, str, int], list[tuple[float, float, str]]] = {}
+    for at in np.flatnonzero(pairs.met).tolist():
+        event = int(pairs.event[at])
+        stream = pairs.source[event], pairs.type[event] or "", int(pairs.node[at])
+        moment = float(pairs.delivered_at[at]), float(pairs.published_at[event]), pairs.events[event]
+        streams.setdefault(stream, []).append(moment)
+    for stream in sorted(streams):
+        newest = -math.inf
+        for (delivered_at, published_at, _), (until, *_) in pairwise(sorted(streams[stream])):
+            newest = max(newest, published_at)
+            # The age grows by a second a second: over a gap its sum is the area of a trapezium.
+            gap_s = until - delivered_at
+            yield gap_s, gap_s * ((delivered_at + until) / 2.0 - newest)
+
+
+def fairness(pairs: RunPairs) -> float | None:
+    """Jain's index of the delivery ratios of the nodes that were to receive anything."""
+    size = len(pairs.nodes)
+    wanted, met = (np.bincount(pairs.node[flags], minlength=size) for flags in (pairs.wanted, pairs.met))
+    shares = (met[wanted > 0] / wanted[wanted > 0]).tolist()
+    squares = math.fsum(share**2 for share in shares)
+    return math.fsum(shares) ** 2 / (len(shares) * squares) if squares else None

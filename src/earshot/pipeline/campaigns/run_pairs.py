@@ -167,7 +167,7 @@ class RunPairs:
 
     @property
     def cause(self) -> Texts:
-        """Why an expected pair was not delivered, in the words of `earshot watch`; None where it was."""
+        """Why an expected pair was not delivered; None where it was."""
         found = np.full(len(self.event), None, dtype=object)
         for at in np.flatnonzero(self.wanted & ~self.got).tolist():
             reach, dropped = self.reach[at], self.dropped[at]
@@ -175,13 +175,18 @@ class RunPairs:
                 found[at] = "impossible"
             elif reach == "by carrying":
                 found[at] = "needed carrying"
-            elif dropped is not None:
-                found[at] = f"dropped: {dropped}"
-            elif self.receptions[at]:
-                found[at] = "heard, not delivered"
             else:
-                found[at] = "never heard" if self.sent[self.event[at]] else "never sent"
+                found[at] = loss_cause(dropped, bool(self.receptions[at]), bool(self.sent[self.event[at]]))
         return found
+
+
+def loss_cause(dropped: str | None, was_heard: bool, was_sent: bool) -> str:
+    """Why a reachable pair was not delivered: what its node dropped it for, or how far the event came."""
+    if dropped is not None:
+        return f"dropped: {dropped}"
+    if was_heard:
+        return "heard, not delivered"
+    return "never heard" if was_sent else "never sent"
 
 
 def pairs_of(records: pa.Table) -> RunPairs:

@@ -16,6 +16,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,8 @@ class Outcome:
     point: str
     network: str
     assumes: str
-    range_m: float
+    range_m: float | None
+    "Of its radios; None of live runs, where nobody knows it."
     changed: str
     base: str
     trace: str
@@ -90,7 +92,7 @@ def sweep(
 
     items = [(_planned(campaign, one), pickle.dumps(replace(one, named=None))) for one in missing]
     try:
-        each_in_a_task(lake.session, items, _Simulation(lake.arrow.files, receipts.path, most_s), show)
+        each_in_a_task(lake.session, items, partial(_simulate, lake.arrow.files, receipts.path, most_s), show)
     finally:
         receipts.commit()
         lake.folder.delete(receipts.path)
@@ -154,47 +156,41 @@ def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
     return {one.run: one for one in outcomes_in(lake, "done") if one.run in wanted}
 
 
-class _Simulation:
-    """What a task does with one run; it is sent to the executors.
+def _simulate(files: DataFiles, receipts: str, most_s: float | None, item: tuple[Outcome, bytes]) -> str:
+    """In a task: simulate one run.
 
     The run travels as bytes and is restored where errors become rows: restoring a scenario reads its files
     again, and on an executor one may be missing.
     """
+    planned, packed = item
+    started, processor_started = time.perf_counter(), time.process_time()
+    status, error, trace, log_file = "done", None, None, None
+    try:
+        one: Run = pickle.loads(packed)
+        with files.draft("log", run=planned.run) as draft, Log(draft.path) as log:
+            run(one.scenario, one.protocol, one.settings, one.seed, log, _limit(most_s))
+        log_file = draft.file
+    except Exception as failure:
+        status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
+    took_s = time.perf_counter() - started
+    processor_s = time.process_time() - processor_started
+    outcome = replace(planned, status=status, error=error, traceback=trace, took_s=took_s, processor_s=processor_s)
+    receipt = {"outcome": asdict(outcome), "log": asdict(log_file) if log_file else None}
+    files.folder.write(f"{receipts}/{planned.run}.json", json.dumps(receipt).encode())
+    return planned.run
 
-    def __init__(self, files: DataFiles, receipts: str, most_s: float | None = None) -> None:
-        self.files = files
-        self.receipts = receipts
-        self.most_s = most_s
 
-    def __call__(self, item: tuple[Outcome, bytes]) -> str:
-        planned, packed = item
-        started, processor_started = time.perf_counter(), time.process_time()
-        status, error, trace, log_file = "done", None, None, None
-        try:
-            one: Run = pickle.loads(packed)
-            with self.files.draft("log", run=planned.run) as draft, Log(draft.path) as log:
-                run(one.scenario, one.protocol, one.settings, one.seed, log, self._watch())
-            log_file = draft.file
-        except Exception as failure:
-            status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
-        took_s = time.perf_counter() - started
-        processor_s = time.process_time() - processor_started
-        outcome = replace(planned, status=status, error=error, traceback=trace, took_s=took_s, processor_s=processor_s)
-        receipt = {"outcome": asdict(outcome), "log": asdict(log_file) if log_file else None}
-        self.files.folder.write(f"{self.receipts}/{planned.run}.json", json.dumps(receipt).encode())
-        return planned.run
+def _limit(most_s: float | None) -> Callable[[float], None] | None:
+    """Ends a run that takes too much processor time."""
+    if most_s is None:
+        return None
+    ends_at = time.process_time() + most_s
 
-    def _watch(self) -> Callable[[float], None] | None:
-        """Ends a run that takes too much processor time."""
-        if self.most_s is None:
-            return None
-        most_s, ends_at = self.most_s, time.process_time() + self.most_s
+    def check(now_s: float) -> None:
+        if time.process_time() > ends_at:
+            raise RunTooSlow(f"stopped at {now_s:.3g} s after {most_s:.3g} s of processor time")
 
-        def watch(now_s: float) -> None:
-            if time.process_time() > ends_at:
-                raise RunTooSlow(f"stopped at {now_s:.3g} s after {most_s:.3g} s of processor time")
-
-        return watch
+    return check
 
 
 def _planned(campaign: str, one: Run) -> Outcome:

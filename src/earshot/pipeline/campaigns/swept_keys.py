@@ -12,18 +12,23 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 
+def swept_keys(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By run: the keys that some run of its scenario changed, each with its value in this run. A run that left a swept
+    key alone has the value of its named scenario."""
+    bases: dict[str, dict[str, Any]] = {}
+    for row in runs:
+        bases.setdefault(row["scenario"], {}).update(json.loads(row["base"] or "{}"))
+    return {row["run"]: {**bases[row["scenario"]], **json.loads(row["changed"] or "{}")} for row in runs}
+
+
 def run_columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of `runs` with a column for every swept scenario key, and one for every setting of a protocol
-    (`settings.probability`). A run that left a swept key alone has the value of its named scenario."""
-    base: dict[tuple[str, str], Any] = {}
-    for row in runs:
-        for key, value in json.loads(row["base"] or "{}").items():
-            base[row["scenario"], key] = value
-    keys = sorted({key for _, key in base})
+    (`settings.probability`)."""
+    values = swept_keys(runs)
+    keys = sorted({key for swept in values.values() for key in swept})
     found = []
     for row in runs:
-        changed = json.loads(row["changed"] or "{}")
-        swept = {key: changed.get(key, base.get((row["scenario"], key))) for key in keys}
+        swept = {key: values[row["run"]].get(key) for key in keys}
         settings = {f"settings.{key}": value for key, value in json.loads(row["settings"] or "{}").items()}
         found.append({**row, **swept, **settings})
     return found

@@ -1,4 +1,4 @@
-"""A lake without Spark: its tables as Arrow tables, its commits, and what keeps house.
+"""A lake without Spark: its tables as Arrow tables, its commits and its maintenance.
 
 A page that people wait for should not wait for a JVM, and a page that follows a network reads every second.
 `Lake` is the same with Spark: it reads and writes DataFrames and commits here.
@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from earshot.errors import LakeError
+from earshot.errors import LakeError, listed
 from earshot.pipeline.lake.data_files import DataFile, DataFiles, Value, partition_text
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.lake.old_lakes import is_old
@@ -101,9 +101,8 @@ class ArrowLake:
         if not partition or not others:
             return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
         names = [_in_words(other.items()) for other in others]
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        wanted = _in_words(partition.items())
-        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {shown}; run: {command}")
+        wanted, only = _in_words(partition.items()), listed(names, 5)
+        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {only}; run: {command}")
 
     def snapshot(self, kind: Table, version: int | None = None) -> Snapshot | None:
         """The table now, or at that version; None where there is none. LakeError for a lake of the old form."""
@@ -168,7 +167,7 @@ class ArrowLake:
         if keys := self.keys(table, **partition):
             TableLog(self.folder, kind).replace([], keys, "drop")
 
-    # -- keeping house
+    # -- maintenance
 
     def tables(self) -> list[dict[str, Any]]:
         """The tables there are: version, files, rows, bytes, partitions."""

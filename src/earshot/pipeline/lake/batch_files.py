@@ -8,7 +8,7 @@ large ones: `compact` does that for batches that nobody changes any more. Rows s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from earshot.pipeline.lake.arrow_lake import ArrowLake, files_of
@@ -52,41 +52,24 @@ class BatchFiles:
 
     def put(self, files: Sequence[DataFile], batch: int) -> None:
         """Make the files the rows of a batch, in place of what it had."""
-
-        def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-            return [file for file in self._own(snapshot) if batches_of(file) == (batch, batch)], files
-
         if files:
-            self._commit(change, files, "append")
+            self._commit(lambda file: batches_of(file) == (batch, batch), files, "append")
 
     def put_instead(self, file: DataFile) -> None:
         """Make the file all that there is of the batches up to its last one."""
         last = batches_of(file)[1]
-
-        def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-            return [one for one in self._own(snapshot) if batches_of(one)[1] <= last], [file]
-
-        self._commit(change, [file], "replace")
+        self._commit(lambda one: batches_of(one)[1] <= last, [file], "replace")
 
     def drop_after(self, batch: int) -> None:
         """Remove later batches, as a killed process left them."""
         if self.files(since=batch + 1):
-
-            def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-                return [file for file in self._own(snapshot) if batches_of(file)[0] > batch], []
-
-            self._commit(change, [], "drop")
+            self._commit(lambda file: batches_of(file)[0] > batch, [], "drop")
 
     def keep_since(self, day: str) -> int:
         """Remove the files of earlier days; returns how many they were."""
         old = [file for file in self.files() if file.partition["day"] < day]
         if old:
-            paths = {file.path for file in old}
-
-            def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-                return [file for file in self._own(snapshot) if file.path in paths], []
-
-            self._commit(change, [], "expire")
+            self._commit(_one_of(old), [], "expire")
         return len(old)
 
     def compact(self, before: int, single: bool = False) -> tuple[int, int]:
@@ -94,15 +77,7 @@ class BatchFiles:
         `single`: only those of one batch each."""
         became = [0, 0]
         for some in self._small(before, single):
-            joined = self._joined(some)
-            paths = {file.path for file in some}
-
-            def change(
-                snapshot: Snapshot, paths: set[str] = paths, joined: DataFile = joined
-            ) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-                return [file for file in self._own(snapshot) if file.path in paths], [joined]
-
-            self._commit(change, [joined], "compact")
+            self._commit(_one_of(some), [self._joined(some)], "compact")
             became[0] += len(some)
             became[1] += 1
         return became[0], became[1]
@@ -134,13 +109,18 @@ class BatchFiles:
     def _own(self, snapshot: Snapshot) -> list[DataFile]:
         return sorted(files_of(self.kind, snapshot, {"watch": self.watch}), key=batches_of)
 
-    def _commit(
-        self,
-        change: Callable[[Snapshot], tuple[Sequence[DataFile], Sequence[DataFile]]],
-        files: Sequence[DataFile],
-        note: str,
-    ) -> None:
+    def _commit(self, is_replaced: Callable[[DataFile], bool], files: Sequence[DataFile], note: str) -> None:
+        """Put the files in place of this watch's files that are replaced."""
+
+        def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
+            return [file for file in self._own(snapshot) if is_replaced(file)], files
+
         self.lake.snapshot(self.kind)  # a lake of the old form is not written into
         log = TableLog(self.lake.folder, self.kind)
         log.rewrite(change, files, note)
         self.lake.note_replaced(log)
+
+
+def _one_of(files: Iterable[DataFile]) -> Callable[[DataFile], bool]:
+    paths = {file.path for file in files}
+    return lambda file: file.path in paths

@@ -21,19 +21,22 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import platform
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from earshot.errors import LakeError
 from earshot.pipeline.lake.arrow_lake import ArrowLake, asked, files_of
 from earshot.pipeline.lake.data_files import STEM, DataFile, DataFiles, Value, folder_of
 from earshot.pipeline.lake.folder import Folder
-from earshot.pipeline.lake.shared_disk import check_shared
 from earshot.pipeline.lake.table_log import TableLog
 from earshot.pipeline.lake.tables import Table, table_named
 from earshot.pipeline.spark.failures import lacks_file_system, named_errors
+from earshot.pipeline.spark.session import is_connect, parallelism
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +131,7 @@ class Lake:
         """The files as tasks read them themselves, through delta-rs, a file a row."""
         rows = [(json.dumps(asdict(file)),) for file in files]
         named = self.session.createDataFrame(rows, "file string").repartition(len(files))
-        return named.mapInArrow(_ReadTask(self.folder, kind.name), kind.ddl)
+        return named.mapInArrow(partial(_read, self.folder, kind.name), kind.ddl)
 
     # -- writing
 
@@ -172,7 +175,7 @@ class Lake:
         if by_rows := [name for name in kind.folders_by if name not in fixed]:
             typed = typed.sortWithinPartitions(*by_rows)
         with named_errors():
-            task = _WriteTask(self.arrow.files, kind.name, fixed, stem)
+            task = partial(_write, self.arrow.files, kind.name, dict(fixed), stem)
             written = typed.mapInArrow(task, "file string").collect()
         return [DataFile(**json.loads(row["file"])) for row in written]
 
@@ -189,44 +192,76 @@ class Lake:
         self.arrow.drop(table, **partition)
 
     def check_shared(self) -> None:
-        """LakeError where the session's workers do not share the lake's folder with this machine."""
+        """LakeError where the session's workers do not share the lake's folder with this machine: a worker with a disk
+        of its own under the same path would write there, and nobody would find it."""
         if not self._is_shared:
             with named_errors():
-                check_shared(self.session, self.folder)
+                _probe_workers(self.session, self.folder)
             self._is_shared = True
 
 
-class _ReadTask:
-    """What a task does with the names of files: it reads them."""
-
-    def __init__(self, folder: Folder, table: str) -> None:
-        self.folder = folder
-        self.table = table
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kind = table_named(self.table)
-        log = TableLog(self.folder, kind)
-        for batch in batches:
-            for text in batch.column(0).to_pylist():
-                yield from log.batches_of(DataFile(**json.loads(text)), kind.columns)
+def _read(folder: Folder, table: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: read the files that the rows name."""
+    kind = table_named(table)
+    log = TableLog(folder, kind)
+    for batch in batches:
+        for text in batch.column(0).to_pylist():
+            yield from log.batches_of(DataFile(**json.loads(text)), kind.columns)
 
 
-class _WriteTask:
-    """What a task does with its rows: it writes them to files, and returns what it counted."""
+def _write(
+    files: DataFiles, table: str, fixed: dict[str, str], stem: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: write the rows to files, and return what was counted."""
+    import pyarrow as pa
 
-    def __init__(self, files: DataFiles, table: str, fixed: Mapping[str, str], stem: str) -> None:
-        self.files = files
-        self.table = table
-        self.fixed = dict(fixed)
-        self.stem = stem
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for file in self.files.write_batches(self.table, batches, self.fixed, self.stem):
-            yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
+    for file in files.write_batches(table, batches, fixed, stem):
+        yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
 
 
 def _no_pattern(path: str) -> str:
     """The path so that Spark does not take it for a pattern. (Two paths with its option against patterns are four.)"""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
+def _probe_workers(session: SparkSession, folder: Folder) -> None:
+    """LakeError where a worker does not read what the driver writes there, or the driver what a worker writes."""
+    if not is_connect(session) and str(session.sparkContext.master).startswith("local"):
+        return
+    probe = f"_probes/{uuid.uuid4().hex}"
+    folder.write(f"{probe}/driver", probe.encode())
+    try:
+        tasks = 2 * parallelism(session)
+        rows = session.range(0, tasks, 1, tasks).mapInArrow(
+            partial(_probe, folder, probe), "task long, host string, problem string"
+        )
+        for row in rows.collect():
+            problem = row["problem"]
+            if not problem and folder.read(f"{probe}/{row['task']}") != row["host"].encode():
+                problem = "what it writes there is not seen here"
+            if problem:
+                raise LakeError(
+                    f"the worker on {row['host']} does not share the lake {folder.root} with this machine: {problem}; "
+                    "put the lake on a disk that every machine of the cluster mounts at the same path, or in an object "
+                    "store (s3a://...)"
+                )
+    finally:
+        folder.delete(probe)
+
+
+def _probe(folder: Folder, probe: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: read the driver's file, and write one back."""
+    import pyarrow as pa
+
+    host = platform.node()
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            problem = ""
+            try:
+                if folder.read(f"{probe}/driver") != probe.encode():
+                    problem = "it does not see what this machine writes there"
+                else:
+                    folder.write(f"{probe}/{task}", host.encode())
+            except OSError as error:
+                problem = f"it cannot read or write there ({error.strerror or error})"
+            yield pa.RecordBatch.from_pydict({"task": [task], "host": [host], "problem": [problem]})

@@ -37,7 +37,7 @@ MOST_FILES = 8
 "A clustered table with more small files than this gets one instead of them with the next commit."
 SMALL_BYTES = 32 << 20
 VACUUM_EVERY = 64
-"Commits between two vacuums of a table whose earlier versions are soon of no use."
+"Commits between two vacuums of a table whose earlier versions are not needed for long."
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ class TableLog:
             assert table is not None
         return table
 
-    # -- keeping house
+    # -- maintenance
 
     def history(self) -> list[dict[str, Any]]:
         """The commits, the newest first: version, time (seconds since the epoch), what it did and counted."""

@@ -75,10 +75,10 @@ class CandidateLookup:
 _lookups: dict[str, CandidateLookup] = {}
 
 
-def trajectory_of(positions: pa.Table, node: str = "") -> Trajectory:
+def trajectory_of(positions: pa.Table) -> Trajectory:
     """A node's rows of `positions`, in any order, as its trajectory."""
     ordered = positions.sort_by("time")
-    return Trajectory(node, *(ordered.column(name).to_numpy() for name in ("time", "x_m", "y_m")))
+    return Trajectory("", *(ordered.column(name).to_numpy() for name in ("time", "x_m", "y_m")))
 
 
 def viewer_at(trajectory: Trajectory, time: float) -> Viewer | None:

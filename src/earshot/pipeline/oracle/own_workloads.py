@@ -18,6 +18,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -49,34 +50,32 @@ def own_events(spark: SparkSession, workload: str, files: Sequence[str | Path]) 
             frames.append(_columns(spark.read.parquet(*paths), workload))
         elif kind == ".xml":
             documents = spark.read.format("binaryFile").load(paths)
-            frames.append(documents.select("path", "content").mapInArrow(_Reader(workload, _from_xml), EVENTS.ddl))
+            frames.append(
+                documents.select("path", "content").mapInArrow(partial(_event_rows, workload, _from_xml), EVENTS.ddl)
+            )
         else:
             lines = spark.read.text(paths).where(F.trim("value") != "")
             named = lines.select(F.col("_metadata.file_path").alias("path"), F.col("value").alias("content"))
-            frames.append(named.mapInArrow(_Reader(workload, _from_line), EVENTS.ddl))
+            frames.append(named.mapInArrow(partial(_event_rows, workload, _from_line), EVENTS.ddl))
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
     return whole
 
 
-class _Reader:
-    """Turns texts into rows of `events`; an error about an event names its file."""
-
-    def __init__(self, workload: str, read: Callable[[str, Any], Event]) -> None:
-        self.workload = workload
-        self.read = read
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = []
-            for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                name = path.rpartition("/")[2]
-                try:
-                    rows.append(event_row(self.workload, self.read(name, content)))
-                except EarshotError as error:
-                    raise EventError(f"{name}: {error} (in {content[:80]!r})") from None
-            yield pa.RecordBatch.from_pylist(rows, schema=EVENTS_ARROW)
+def _event_rows(
+    workload: str, read: Callable[[str, Any], Event], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: texts to rows of `events`; an error about an event names its file."""
+    for batch in batches:
+        rows = []
+        for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            name = path.rpartition("/")[2]
+            try:
+                rows.append(event_row(workload, read(name, content)))
+            except EarshotError as error:
+                raise EventError(f"{name}: {error} (in {content[:80]!r})") from None
+        yield pa.RecordBatch.from_pylist(rows, schema=EVENTS_ARROW)
 
 
 def _from_xml(name: str, content: bytes) -> Event:

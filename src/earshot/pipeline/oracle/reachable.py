@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -41,9 +42,16 @@ from earshot.pipeline.oracle.spreading import (
 )
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.spark.tasks import coded, dealt, table_of
-from earshot.pipeline.traces.contact_columns import ContactColumns, no_contacts, rows_of
-from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_in_slices, legs_of, legs_within
-from earshot.pipeline.traces.scripted_contacts import with_script
+from earshot.pipeline.traces.exact_contacts import (
+    ContactColumns,
+    contacts_of_legs,
+    legs_in_slices,
+    legs_of,
+    legs_within,
+    no_contacts,
+    rows_of,
+    with_script,
+)
 from earshot.records.trajectories import Legs
 from earshot.simulation.faults import Partition, plan
 from earshot.simulation.media.links import LinkScript
@@ -180,8 +188,12 @@ def reachable(
         node_tasks = _tasks(sum(one.rows for one in moving.values()), cores, ROWS_A_TASK)
         stretch_tasks = _tasks(sum(one.stretches for one in moving.values()), cores, (1, STRETCHES_A_TASK))
         chunk_tasks = _tasks(sum(one.chunks for one in moving.values()), cores, (1, 1))
-        legs = rows.repartition(node_tasks, "trace", "node").mapInArrow(_CutLegs(moving, stretch_tasks), _PACKED)
-        contacts = dealt(legs, stretch_tasks, F.col("task")).mapInArrow(_FindContacts(moving, chunk_tasks), _PACKED)
+        legs = rows.repartition(node_tasks, "trace", "node").mapInArrow(
+            partial(_cut_legs, moving, stretch_tasks), _PACKED
+        )
+        contacts = dealt(legs, stretch_tasks, F.col("task")).mapInArrow(
+            partial(_find_contacts, moving, chunk_tasks), _PACKED
+        )
         wanted = (
             pairs.join(chosen.select("workload", "event", "source", "time", "lifespan_s"), ["workload", "event"])
             .join(F.broadcast(_chunks(spark, moving)), "workload")
@@ -198,7 +210,7 @@ def reachable(
             )
         )
         both = dealt(contacts.unionByName(wanted, allowMissingColumns=True), chunk_tasks, F.col("task"))
-        return found.unionByName(both.mapInArrow(_Reach(moving), _COLUMNS))
+        return found.unionByName(both.mapInArrow(partial(_answer, moving), _COLUMNS))
 
     return transform
 
@@ -242,6 +254,10 @@ class ReachPlan:
             np.clip(early - 1, 0, self.chunks).astype(np.int64),
             np.clip(late + 2, 0, self.chunks).astype(np.int64),
         )
+
+
+Plans = Mapping[str, ReachPlan]
+"By workload."
 
 
 def reach_plans(
@@ -319,8 +335,8 @@ def reach_in_one_task(
         known = {"node": sessions.column("node"), "time": sessions.column("start")}
         where = pa.concat_tables([where, pa.table({**known, "x_m": nothing, "y_m": nothing, "until": ends})])
     where = where.append_column("trace", pa.repeat(workload, where.num_rows))
-    legs = _CutLegs(plans, 1)(where.combine_chunks().to_batches())
-    contacts = pa.Table.from_batches(_FindContacts(plans, 1)(legs), _PACKED_ARROW)
+    legs = _cut_legs(plans, 1, where.combine_chunks().to_batches())
+    contacts = pa.Table.from_batches(_find_contacts(plans, 1, legs), _PACKED_ARROW)
     published = events.select(["event", "source", "time"]).append_column(
         "deadline", pc.add(time, pc.fill_null(lifespan, math.inf))
     )
@@ -328,7 +344,7 @@ def reach_in_one_task(
     number = np.floor((wanted.column("time").to_numpy() - one.first) / one.chunk_s)
     wanted = wanted.append_column("number", pa.array(np.minimum(number, one.chunks - 1).astype(np.int32)))
     both = pa.concat_tables([contacts, wanted], promote_options="default")
-    return pa.Table.from_batches(_Reach(plans)(both.to_batches()), schema)
+    return pa.Table.from_batches(_answer(plans, both.to_batches()), schema)
 
 
 def _chunks(spark: Any, plans: Mapping[str, ReachPlan]) -> DataFrame:
@@ -339,117 +355,101 @@ def _chunks(spark: Any, plans: Mapping[str, ReachPlan]) -> DataFrame:
     return frame
 
 
-class _CutLegs:
-    """The work of one task of nodes: their legs while they are there, packed by stretches of time."""
-
-    def __init__(self, plans: Mapping[str, ReachPlan], tasks: int) -> None:
-        self.plans = plans
-        self.tasks = tasks
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = table_of(batches)
-        if table is None:
-            return
-        for workload in pc.unique(table.column("trace")).to_pylist():
-            one = self.plans.get(workload)
-            if one is not None:
-                yield from self._of_workload(workload, one, table.filter(pc.equal(table.column("trace"), workload)))
-
-    def _of_workload(self, workload: str, one: ReachPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        node, names = coded(table.column("node"))
-        time, x, y, until = (
-            table.column(name).to_numpy(zero_copy_only=False) for name in ("time", "x_m", "y_m", "until")
-        )
-        order = np.lexsort((time, node))
-        placed = order[(np.isfinite(time) & np.isfinite(x) & np.isfinite(y))[order]]
-        legs = legs_of(node[placed], time[placed], x[placed], y[placed], one.network.max_gap_s)
-        there = order[~np.isnan(until[order])]
-        if len(there):
-            legs = legs_within(legs, node[there], time[there], until[there])
-        if not len(legs.node):
-            return
-        pieces, numbers = legs_in_slices(legs, one.origin, one.stretch_s)
-        for number in np.unique(numbers).tolist():
-            some = slice(*np.searchsorted(numbers, [number, number + 1]).tolist())
-            packed = _packed(names, ("node",), rows_of(pieces, some)._asdict())
-            yield _row((number + one.stretches_before) % self.tasks, workload, number, packed)
+def _cut_legs(plans: Plans, tasks: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task of nodes: their legs while they are there, packed by stretches of time."""
+    table = table_of(batches)
+    if table is None:
+        return
+    for workload in pc.unique(table.column("trace")).to_pylist():
+        one = plans.get(workload)
+        if one is not None:
+            ours = table.filter(pc.equal(table.column("trace"), workload))
+            yield from _legs_of_workload(workload, one, tasks, ours)
 
 
-class _FindContacts:
-    """The work of one task of stretches: the contacts in each, packed by the chunks of events they touch."""
-
-    def __init__(self, plans: Mapping[str, ReachPlan], tasks: int) -> None:
-        self.plans = plans
-        self.tasks = tasks
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for (workload, _), parts in _by_number(batches).items():
-            yield from self._of_stretch(workload, self.plans[workload], parts)
-
-    def _of_stretch(self, workload: str, one: ReachPlan, parts: list[bytes]) -> Iterator[pa.RecordBatch]:
-        names, columns = _unpacked(parts, ("node",))
-        legs, network = Legs(**columns), one.network
-        contacts = no_contacts()
-        if network.links.graph is None:
-            contacts = contacts_of_legs(legs, network.range_m, network.partitions)
-        if network.links:
-            contacts = with_script(contacts, legs, names, network.links, network.until_s)
-        first, after = one.chunks_touching(contacts.start, contacts.end)
-        for chunk in range(int(first.min(initial=one.chunks)), int(after.max(initial=0))):
-            some = np.flatnonzero((first <= chunk) & (chunk < after))
-            if len(some):
-                packed = _packed(names, ("a", "b"), rows_of(contacts, some)._asdict())
-                yield _row((chunk + one.chunks_before) % self.tasks, workload, chunk, packed)
+def _legs_of_workload(workload: str, one: ReachPlan, tasks: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    node, names = coded(table.column("node"))
+    time, x, y, until = (table.column(name).to_numpy(zero_copy_only=False) for name in ("time", "x_m", "y_m", "until"))
+    order = np.lexsort((time, node))
+    placed = order[(np.isfinite(time) & np.isfinite(x) & np.isfinite(y))[order]]
+    legs = legs_of(node[placed], time[placed], x[placed], y[placed], one.network.max_gap_s)
+    there = order[~np.isnan(until[order])]
+    if len(there):
+        legs = legs_within(legs, node[there], time[there], until[there])
+    if not len(legs.node):
+        return
+    pieces, numbers = legs_in_slices(legs, one.origin, one.stretch_s)
+    for number in np.unique(numbers).tolist():
+        some = slice(*np.searchsorted(numbers, [number, number + 1]).tolist())
+        packed = _packed(names, ("node",), rows_of(pieces, some)._asdict())
+        yield _row((number + one.stretches_before) % tasks, workload, number, packed)
 
 
-class _Reach:
-    """The work of one task of chunks: contacts and expected pairs to answers."""
+def _find_contacts(plans: Plans, tasks: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task of stretches: the contacts in each, packed by the chunks of events they touch."""
+    for (workload, _), parts in _by_number(batches).items():
+        yield from _contacts_of_stretch(workload, plans[workload], tasks, parts)
 
-    def __init__(self, plans: Mapping[str, ReachPlan]) -> None:
-        self.plans = plans
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = table_of(batches)
-        if table is None:
-            return
-        contacts = _by_number(table.filter(table.column("packed").is_valid()).to_batches())
-        pairs = table.filter(table.column("event").is_valid())
-        for workload in pc.unique(pairs.column("workload")).to_pylist():
-            ours = pairs.filter(pc.equal(pairs.column("workload"), workload))
-            for number in pc.unique(ours.column("number")).to_pylist():
-                some = ours.filter(pc.equal(ours.column("number"), number))
-                yield self._of_chunk(workload, some, contacts.get((workload, number), []))
+def _contacts_of_stretch(workload: str, one: ReachPlan, tasks: int, parts: list[bytes]) -> Iterator[pa.RecordBatch]:
+    names, columns = _unpacked(parts, ("node",))
+    legs, network = Legs(**columns), one.network
+    contacts = no_contacts()
+    if network.links.graph is None:
+        contacts = contacts_of_legs(legs, network.range_m, network.partitions)
+    if network.links:
+        contacts = with_script(contacts, legs, names, network.links, network.until_s)
+    first, after = one.chunks_touching(contacts.start, contacts.end)
+    for chunk in range(int(first.min(initial=one.chunks)), int(after.max(initial=0))):
+        some = np.flatnonzero((first <= chunk) & (chunk < after))
+        if len(some):
+            packed = _packed(names, ("a", "b"), rows_of(contacts, some)._asdict())
+            yield _row((chunk + one.chunks_before) % tasks, workload, chunk, packed)
 
-    def _of_chunk(self, workload: str, pairs: pa.Table, packed: list[bytes]) -> pa.RecordBatch:
-        network = self.plans[workload].network
-        names, columns = _unpacked(packed, ("a", "b"))
-        numbers = {name: i for i, name in enumerate(names)}
-        events, event_names = coded(pairs.column("event"))
-        nodes, sources = (
-            _numbered(pairs.column(name), numbers) for name in ("node", "source")
-        )  # a node without a contact gets a number of its own
-        _, first = np.unique(events, return_index=True)
-        time, deadline = (pairs.column(name).to_numpy()[first] for name in ("time", "deadline"))
-        # An event may be expected by several subscriptions of a node.
-        keys, chosen = np.unique(events * len(numbers) + nodes, return_index=True)
-        silent = np.array([numbers[name] for name in network.silent if name in numbers], dtype=np.int64)
-        reach = reach_of_pairs(
-            len(numbers),
-            ContactColumns(**columns) if packed else no_contacts(),
-            PublishedColumns(sources[first], time, deadline),
-            keys // len(numbers),
-            nodes[chosen],
-            silent if len(silent) else None,
-        )
-        return pa.record_batch(
-            {
-                "workload": pa.repeat(workload, len(chosen)),
-                "range_m": pa.repeat(network.range_m, len(chosen)),
-                "event": pa.array(event_names, pa.string()).take(pa.array(events[chosen])),
-                "node": pairs.column("node").combine_chunks().take(pa.array(chosen)),
-                "reach": pa.array(REACHES, pa.string()).take(pa.array(reach)),
-            }
-        )
+
+def _answer(plans: Plans, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task of chunks: contacts and expected pairs to answers."""
+    table = table_of(batches)
+    if table is None:
+        return
+    contacts = _by_number(table.filter(table.column("packed").is_valid()).to_batches())
+    pairs = table.filter(table.column("event").is_valid())
+    for workload in pc.unique(pairs.column("workload")).to_pylist():
+        ours = pairs.filter(pc.equal(pairs.column("workload"), workload))
+        for number in pc.unique(ours.column("number")).to_pylist():
+            some = ours.filter(pc.equal(ours.column("number"), number))
+            yield _answer_chunk(workload, plans[workload].network, some, contacts.get((workload, number), []))
+
+
+def _answer_chunk(workload: str, network: ContactNetwork, pairs: pa.Table, packed: list[bytes]) -> pa.RecordBatch:
+    names, columns = _unpacked(packed, ("a", "b"))
+    numbers = {name: i for i, name in enumerate(names)}
+    events, event_names = coded(pairs.column("event"))
+    nodes, sources = (
+        _numbered(pairs.column(name), numbers) for name in ("node", "source")
+    )  # a node without a contact gets a number of its own
+    _, first = np.unique(events, return_index=True)
+    time, deadline = (pairs.column(name).to_numpy()[first] for name in ("time", "deadline"))
+    # An event may be expected by several subscriptions of a node.
+    keys, chosen = np.unique(events * len(numbers) + nodes, return_index=True)
+    silent = np.array([numbers[name] for name in network.silent if name in numbers], dtype=np.int64)
+    reach = reach_of_pairs(
+        len(numbers),
+        ContactColumns(**columns) if packed else no_contacts(),
+        PublishedColumns(sources[first], time, deadline),
+        keys // len(numbers),
+        nodes[chosen],
+        silent if len(silent) else None,
+    )
+    return pa.record_batch(
+        {
+            "workload": pa.repeat(workload, len(chosen)),
+            "range_m": pa.repeat(network.range_m, len(chosen)),
+            "event": pa.array(event_names, pa.string()).take(pa.array(events[chosen])),
+            "node": pairs.column("node").combine_chunks().take(pa.array(chosen)),
+            "reach": pa.array(REACHES, pa.string()).take(pa.array(reach)),
+        }
+    )
 
 
 def _numbered(column: pa.ChunkedArray, numbers: dict[str, int]) -> Ints:

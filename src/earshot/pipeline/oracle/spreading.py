@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.filters.index.bits import compiled
-from earshot.pipeline.traces.contact_columns import ContactColumns, rows_of
+from earshot.pipeline.traces.exact_contacts import ContactColumns, rows_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

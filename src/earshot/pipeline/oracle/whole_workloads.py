@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -53,7 +54,7 @@ def fits_one_task(lake: Lake, workload: str, trace: str | None = None) -> bool:
 
 def ask_whole(lake: Lake, workloads: Sequence[str]) -> None:
     """`expected` of those workloads, one task each."""
-    _in_tasks(lake, list(workloads), _Asking(lake.folder))
+    _in_tasks(lake, list(workloads), partial(_ask, lake.folder))
 
 
 def reach_whole(
@@ -61,7 +62,7 @@ def reach_whole(
 ) -> None:
     """`reachable` of those workloads, one task each. With a trace, positions are those of the trace. Without sessions,
     nodes are there from their first position to their last."""
-    _in_tasks(lake, list(networks.items()), _Reaching(lake.folder, trace, has_sessions))
+    _in_tasks(lake, list(networks.items()), partial(_reach, lake.folder, trace, has_sessions))
 
 
 def _in_tasks(lake: Lake, items: Sequence[Item], work: Callable[[Item], str]) -> None:
@@ -70,43 +71,31 @@ def _in_tasks(lake: Lake, items: Sequence[Item], work: Callable[[Item], str]) ->
     lake.arrow.commit([DataFile(**json.loads(answer)) for answer in answers])
 
 
-class _Asking:
-    """What a task does with one workload: it asks the oracle. It is sent to the executors."""
-
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
-
-    def __call__(self, workload: str) -> str:
-        lake = ArrowLake(self.folder)
-        found = expected_of(
-            lake.read("events", workload=workload),
-            lake.read("subscriptions", workload=workload),
-            lake.read("positions", trace=workload),
-        )
-        return json.dumps(asdict(lake.files.write_table("expected", found, workload=workload)))
+def _ask(folder: Folder, workload: str) -> str:
+    """In a task: ask the oracle about one workload."""
+    lake = ArrowLake(folder)
+    found = expected_of(
+        lake.read("events", workload=workload),
+        lake.read("subscriptions", workload=workload),
+        lake.read("positions", trace=workload),
+    )
+    return json.dumps(asdict(lake.files.write_table("expected", found, workload=workload)))
 
 
-class _Reaching:
-    """What a task does with one workload: it finds what is reachable. It is sent to the executors."""
-
-    def __init__(self, folder: Folder, trace: str | None, has_sessions: bool) -> None:
-        self.folder = folder
-        self.trace = trace
-        self.has_sessions = has_sessions
-
-    def __call__(self, item: tuple[str, ContactNetwork]) -> str:
-        workload, network = item
-        lake = ArrowLake(self.folder)
-        found = reach_in_one_task(
-            workload,
-            network,
-            lake.read("events", workload=workload),
-            lake.read("expected", workload=workload),
-            lake.read("positions", trace=self.trace or workload),
-            lake.read("sessions", workload=workload) if self.has_sessions else None,
-        )
-        file = lake.files.write_table("reachable", found, workload=workload, range_m=network.range_m)
-        return json.dumps(asdict(file))
+def _reach(folder: Folder, trace: str | None, has_sessions: bool, item: tuple[str, ContactNetwork]) -> str:
+    """In a task: find what is reachable of one workload."""
+    workload, network = item
+    lake = ArrowLake(folder)
+    found = reach_in_one_task(
+        workload,
+        network,
+        lake.read("events", workload=workload),
+        lake.read("expected", workload=workload),
+        lake.read("positions", trace=trace or workload),
+        lake.read("sessions", workload=workload) if has_sessions else None,
+    )
+    file = lake.files.write_table("reachable", found, workload=workload, range_m=network.range_m)
+    return json.dumps(asdict(file))
 
 
 def expected_of(events: pa.Table, subscriptions: pa.Table, positions: pa.Table, only_placed: bool = False) -> pa.Table:

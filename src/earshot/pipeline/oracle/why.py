@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -64,16 +64,7 @@ class Explanation:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
-        return {
-            "event": self.event,
-            "node": self.node,
-            "expected": self.expected,
-            "delivered": self.delivered,
-            "reasons": list(self.reasons),
-            "path": [hop.__dict__ for hop in self.path],
-            "losses": list(self.losses),
-            "reach": self.reach,
-        }
+        return asdict(self)
 
 
 class EventLog:

@@ -8,7 +8,6 @@ interpolation). The same tables are filled from users' files and from the spools
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ import pyarrow as pa
 from earshot.documents import read_xml
 from earshot.errors import ScenarioError
 from earshot.events import Element, Event, Value
-from earshot.filters import Subscription, filter_text
+from earshot.filters import Subscription
 from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.protocols.machine import Announcement
@@ -28,6 +27,7 @@ from earshot.records.sessions import AnnouncementSpan, Session, SubscriptionSpan
 from earshot.records.trajectories import Interval, Trajectories, legs_from
 from earshot.simulation.engine.oracle import is_up, up_intervals
 from earshot.simulation.engine.run import run
+from earshot.simulation.engine.schedule import Application
 from earshot.simulation.faults import plan
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.actions import Unannounce, Unsubscribe
@@ -154,35 +154,24 @@ def workload_tables(workload: str, scenario: Scenario, seed: int) -> WorkloadTab
     trajectories = scenario.trajectories(seed)
     names = trajectories.names
     up = up_intervals(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
-    sessions = [Session(name) for name in names]
+    applications = [Application(Session(name)) for name in names]
     events: list[Row] = []
-    published: Counter[int] = Counter()
     for action in scenario.workload(seed, trajectories):
-        node, time = action.node, action.time
-        name, session = names[node], sessions[node]
+        node, time, application = action.node, action.time, applications[action.node]
         match action.what:
-            case Subscription(id=id, filter=filter, region=region):
-                session.subscribe(SubscriptionSpan(name, id, filter_text(filter), region, time))
+            case Subscription() as subscription:
+                application.subscribe(subscription, time)
             case Unsubscribe(id):
-                session.unsubscribe(id, time)
-            case Announcement(event_type=event_type, proximity=proximity):
-                session.announce(AnnouncementSpan(name, event_type.subject, proximity, time))
+                application.unsubscribe(id, time)
+            case Announcement() as announcement:
+                application.announce(announcement, time)
             case Unannounce(subject):
-                session.unannounce(subject, time)
+                application.unannounce(subject, time)
             case Event() as event if is_up(up[node], time):
-                at = Position(*trajectories.position(node, time))
-                announced = session.announcements.get(event.type, ())
-                proximity = announced[-1].proximity if announced and announced[-1].end == math.inf else None
-                stamped = event.stamped(
-                    id=f"{name}-{published[node]}",
-                    source=name,
-                    time=time,
-                    position=at,
-                    velocity=Velocity(*trajectories.velocity(node, time)),
-                    area=proximity.area(at) if proximity else None,
-                )
-                published[node] += 1
+                position, velocity = trajectories.position(node, time), trajectories.velocity(node, time)
+                stamped = application.stamp(event, time, Position(*position), Velocity(*velocity))
                 events.append(event_row(workload, stamped))
+    sessions = [application.session for application in applications]
     return _tables(workload, scenario, seed, trajectories, up, sessions, events)
 
 

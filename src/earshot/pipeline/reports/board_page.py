@@ -34,9 +34,9 @@ from earshot.pipeline.reports.charts import (
     delivery_against_cost,
     line_chart,
 )
-from earshot.pipeline.reports.formats import listed, percent
 from earshot.pipeline.reports.page import PageBlock, PageCell, PageFigure, PageFold, PageTable, PageVerdict, PageWords
 from earshot.pipeline.reports.svg import Mark
+from earshot.words import listed, percent
 
 Marks = Mapping[str, Mark]
 
@@ -137,10 +137,10 @@ def answers(views: Sequence[RankingView]) -> list[PageBlock]:
             view.title_without(shared),
             view.ranking.point.network,
             PageCell(verdict.winner, mark=view.marks[verdict.winner]),
-            _figure_cell(verdict.delivery, measure_of(verdict.delivery_metric)),
+            figure_cell(verdict.delivery, measure_of(verdict.delivery_metric)),
             listed(verdict.ties) or "none",
-            _figure_cell(verdict.cost, measure_of(verdict.cost_metric)) if verdict.cost_metric else "",
-            _figure_cell(verdict.ceiling, measure_of("ceiling")) if verdict.ceiling else "",
+            figure_cell(verdict.cost, measure_of(verdict.cost_metric)) if verdict.cost_metric else "",
+            figure_cell(verdict.ceiling, measure_of("ceiling")) if verdict.ceiling else "",
         ]
         for view, verdict in judged
     ]
@@ -215,7 +215,7 @@ def types_table(view: RankingView) -> list[PageBlock]:
             [
                 PageCell(ranked.event_type, css="short"),
                 PageCell(verdict.winner, mark=view.marks[verdict.winner]),
-                _figure_cell(verdict.delivery, measure),
+                figure_cell(verdict.delivery, measure),
                 listed(verdict.ties) or "none",
                 behind or "none",
                 PageCell("" if math.isnan(ceiling) else ceiling, percent(ceiling), css="number"),
@@ -228,7 +228,8 @@ def types_table(view: RankingView) -> list[PageBlock]:
     return [PageTable("event-types", header, rows, note, less=(3, 5))] if rows else []
 
 
-def _figure_cell(figure: Figure | None, measure: Measure, note: str = "", css: str = "number") -> PageCell:
+def figure_cell(figure: Figure | None, measure: Measure, note: str = "", css: str = "number") -> PageCell:
+    """A mean with its interval in small; a dash where there is none."""
     if figure is None:
         return PageCell(None, "–", css=css)
     words = measure.words(figure)
@@ -298,7 +299,7 @@ def ranked_bars(view: RankingView) -> list[PageBlock]:
             [
                 view.name(row),
                 PageCell(row.figures[metric].mean, " ", drawing=_bar(view, row, metric, most)),
-                _figure_cell(row.figures[metric], measure, _tie(row, metric, best)),
+                figure_cell(row.figures[metric], measure, _tie(row, metric, best)),
             ]
             for row in rows
         ]  # fmt: skip
@@ -346,7 +347,7 @@ def figures_table(view: RankingView) -> PageTable:
             best = best_of(view.rows, metric)
             is_best = best is not None and best.variant == row.variant and len(view.rows) > 1
             css = "number best" if is_best else "number"
-            line.append(_figure_cell(row.figures.get(metric), measure_of(metric), _tie(row, metric, best), css))
+            line.append(figure_cell(row.figures.get(metric), measure_of(metric), _tie(row, metric, best), css))
         lines.append(line)
     more = [2 + number for number, metric in enumerate(metrics) if metric not in shown]
     phone = {view.metric(name) for name in ON_A_PHONE}

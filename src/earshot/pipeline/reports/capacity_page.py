@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from earshot.pipeline.campaigns.capacity import CapacityComparison, ProtocolCapacity
-from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.intervals import Figure, exact
 from earshot.pipeline.reports.charts import ChartLine, Measure, bar, line_chart
-from earshot.pipeline.reports.formats import amount, percent, share
 from earshot.pipeline.reports.page import PageBlock, PageCell, PageFigure, PageTable, PageVerdict
 from earshot.pipeline.reports.svg import Mark
+from earshot.words import amount, percent, share
 
 LOAD = Measure("multiple of the scenario's event rate", "x")
 
@@ -58,16 +57,12 @@ def capacity_blocks(found: CapacityComparison, marks: Mapping[str, Mark]) -> lis
     return blocks
 
 
-def _exact(value: float) -> Figure:
-    return Figure(value, math.nan, math.nan, 1)
-
-
 def _delivered(row: ProtocolCapacity) -> list[tuple[float, Figure]]:
-    return [(point.multiple, _exact(point.delivery_of_reachable)) for point in row.points]
+    return [(point.multiple, exact(point.delivery_of_reachable)) for point in row.points]
 
 
 def _airtime(row: ProtocolCapacity) -> list[tuple[float, Figure]]:
-    return [(point.multiple, _exact(point.airtime_mean)) for point in row.points if point.airtime_mean is not None]
+    return [(point.multiple, exact(point.airtime_mean)) for point in row.points if point.airtime_mean is not None]
 
 
 def _bars(found: CapacityComparison, marks: Mapping[str, Mark]) -> PageTable:
@@ -75,7 +70,7 @@ def _bars(found: CapacityComparison, marks: Mapping[str, Mark]) -> PageTable:
     lines = [
         [
             PageCell(row.protocol, mark=marks[row.protocol], note=row.error or row.never_words(found.share)),
-            PageCell(row.capacity, " ", drawing=bar(_exact(row.capacity or 0.0), most, marks[row.protocol])),
+            PageCell(row.capacity, " ", drawing=bar(exact(row.capacity or 0.0), most, marks[row.protocol])),
             PageCell(row.capacity, capacity_text(row), css="number"),
         ]
         for row in found.protocols

@@ -13,7 +13,6 @@ from html import escape
 from typing import ClassVar
 
 from earshot.pipeline.campaigns.intervals import Figure
-from earshot.pipeline.reports.formats import amount, formatted, interval, seconds
 from earshot.pipeline.reports.svg import (
     Axes,
     Mark,
@@ -28,6 +27,7 @@ from earshot.pipeline.reports.svg import (
     titled,
     width_of,
 )
+from earshot.words import amount, formatted, interval, seconds
 
 LOG_FROM = 25.0
 "A cost axis is logarithmic where the largest value is this many times the smallest."
@@ -63,7 +63,7 @@ class Measure:
 
 
 def delivery_against_cost(spots: Sequence[Spot], delivery: Measure, cost: Measure, width: float, height: float) -> str:
-    """The picture: up is more delivered, left is cheaper; the front is what no other protocol betters."""
+    """The picture: up is more delivered, left is cheaper; the front is what no other protocol dominates."""
     costs = [end for spot in spots for end in _ends(spot.cost) if end > 0] or [1.0]
     means = [spot.cost.mean for spot in spots]
     log = min(means) > 0 and max(means) / min(means) >= LOG_FROM

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,7 +156,7 @@ def write_replays(lake: Lake, report: Path, runs: Sequence[str]) -> Mapping[str,
     catalogue = LakeCatalogue(lake.arrow, runs)
     with_places = (_fewer(entry) for entry in catalogue.worlds() if catalogue.world(entry.key).nodes)
     entries = list(islice(with_places, MOST_WORLDS))
-    documents = each_in_a_task(lake.session, entries, _DocumentTask(lake.folder.root, list(runs)))
+    documents = each_in_a_task(lake.session, entries, partial(_document, lake.folder.root, list(runs)))
     folder = report.with_name(f"{report.stem}-replays")
     links: dict[str, str] = {}
     for entry, document in zip(entries, documents, strict=True):
@@ -176,13 +176,6 @@ def _fewer(entry: WorldEntry) -> WorldEntry:
     return WorldEntry(entry.key, entry.title, entry.runs[:MOST_RUNS])
 
 
-class _DocumentTask:
-    """What a task does with one world; it is sent to the executors."""
-
-    def __init__(self, root: str, runs: list[str]) -> None:
-        self.root = root
-        self.runs = runs
-
-    def __call__(self, entry: WorldEntry) -> str:
-        catalogue = LakeCatalogue(ArrowLake(self.root), self.runs)
-        return catalogue.document(entry.title, entry, MOST_ANSWERS, MOST_HOPS)
+def _document(root: str, runs: list[str], entry: WorldEntry) -> str:
+    """In a task: the file of one world."""
+    return LakeCatalogue(ArrowLake(root), runs).document(entry.title, entry, MOST_ANSWERS, MOST_HOPS)

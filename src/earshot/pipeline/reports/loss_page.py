@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from earshot.pipeline.campaigns.leaderboard import BoardRow, KeyedRow
 from earshot.pipeline.campaigns.run_figures import AREA_M
 from earshot.pipeline.reports.charts import AreaCell, Track, area_map, ground_of, stacked
-from earshot.pipeline.reports.formats import amount, percent
 from earshot.pipeline.reports.page import PageBlock, PageCell, PageFigure, PageFold, PageTable, PageWords
 from earshot.pipeline.reports.svg import Mark
 from earshot.records.drop_reasons import sentence_of
+from earshot.words import amount, percent
 
 STYLES = {"lost": "lost by the protocol", "carrying": "needed carrying", "impossible": "impossible"}
 "The parts of a bar in their order, the protocol's own fault first: the class of each, and its words."

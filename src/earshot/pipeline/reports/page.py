@@ -8,9 +8,11 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, ClassVar
 
 from earshot.pipeline.reports.svg import COLOURS, Mark
+from earshot.view.page import write_page
 
 
 @dataclass(frozen=True)
@@ -160,3 +162,7 @@ class ReportPage:
         style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
         page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(template)
         return page.render(report=self, style=style, script=script, colours=COLOURS)
+
+    def write(self, to: Path) -> Path:
+        """Write the page; it appears whole or not at all."""
+        return write_page(to, self.html())

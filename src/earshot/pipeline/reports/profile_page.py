@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.intervals import Figure, exact
 from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
 from earshot.pipeline.reports.page import PageBlock, PageFigure, PageSection, PageTable, ReportPage
 from earshot.pipeline.reports.svg import Mark, marks_of, n, svg, titled
@@ -63,17 +63,12 @@ def _over_time(found: Profile, marks: dict[str, Mark], title: str, name: str, y:
 
 
 def _points(found: Profile, of_range: RangeProfile, name: str) -> list[tuple[float, Figure]]:
-    return [
-        (moment.time - found.start, Figure(float(getattr(moment, name)), math.nan, math.nan, 1))
-        for moment in of_range.over_time
-    ]
+    return [(moment.time - found.start, exact(float(getattr(moment, name)))) for moment in of_range.over_time]
 
 
 def _present(found: Profile) -> PageFigure:
     mark = marks_of(["nodes"])["nodes"]
-    points = [
-        (time - found.start, Figure(float(count), math.nan, math.nan, 1)) for time, count in found.present_over_time
-    ]
+    points = [(time - found.start, exact(float(count))) for time, count in found.present_over_time]
     table = PageTable("nodes", ["time_s", "nodes"], [[f"{time:.1f}", round(figure.mean)] for time, figure in points])
     drawing = line_chart([ChartLine("nodes", mark, points)], _SINCE, Measure("nodes", ""))
     return PageFigure("nodes over time", drawing, table=table)

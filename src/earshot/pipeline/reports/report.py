@@ -30,7 +30,6 @@ from earshot.pipeline.reports import board_page as parts
 from earshot.pipeline.reports.board_page import advice_blocks
 from earshot.pipeline.reports.capacity_page import capacity_blocks, capacity_words
 from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_chart, track_map
-from earshot.pipeline.reports.formats import listed
 from earshot.pipeline.reports.loss_page import loss_blocks, losses_of
 from earshot.pipeline.reports.outside_figures import ReportFigure, drawn_figures, named_figures
 from earshot.pipeline.reports.page import (
@@ -48,6 +47,7 @@ from earshot.pipeline.reports.profile_page import profile_section
 from earshot.pipeline.reports.svg import marks_of
 from earshot.pipeline.traces.trace_profile import Profile, kept_profiles
 from earshot.records.drop_reasons import sentence_of
+from earshot.words import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,17 +103,7 @@ def write_page_of(facts: ReportFacts, lake: Lake, to: Path) -> Path:
 
     done = [run["run"] for run in facts.runs if run["status"] == "done"]
     replays = write_replays(lake, to, done) if done else {}
-    page = lake_page(facts, replays).html()
-    return write_whole(to, page)
-
-
-def write_whole(to: Path, page: str) -> Path:
-    """Write a page; it appears whole or not at all."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    draft = to.with_name(f".{to.name}.draft")
-    draft.write_text(page, "utf-8")
-    draft.replace(to)
-    return to
+    return lake_page(facts, replays).write(to)
 
 
 # -- from the lake
@@ -238,10 +228,9 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
         ]
     elif len(views) <= MOST_OPEN:
         for view in views:
-            blocks = _details(facts, view)
-            sections.append(PageSection(f"{view.title_without(shared)} over {view.network}", blocks=blocks))
+            sections.append(PageSection(view.name_without(shared), blocks=_details(facts, view)))
     else:
-        folds = [PageFold(f"{view.title_without(shared)} over {view.network}", _details(facts, view)) for view in views]
+        folds = [PageFold(view.name_without(shared), _details(facts, view)) for view in views]
         sections.append(PageSection("Each point", "All of the above for one point alone.", folds))
     sections += [profile_section(profile) for profile in facts.profiles]
     sections += [
@@ -352,17 +341,11 @@ def _drops(rows: Sequence[KeyedRow], marks: parts.Marks) -> list[PageBlock]:
     measure = Measure("drops", "")
     lines = []
     for row in sorted(rows, key=lambda row: (row.variant, -row.figures["drops"].mean)):
-        figure = row.figures["drops"]
         line = [PageCell(row.variant, mark=marks[row.variant]), row.key, sentence_of(row.key)]
-        line.append(PageCell(figure.mean, *_split(measure.words(figure)), css="number"))
+        line.append(parts.figure_cell(row.figures["drops"], measure))
         lines.append([*line, point_words(row.point)] if several else line)
     header = ["protocol", "reason", "meaning", "drops a run", *(["scenario"] if several else [])]
     return [PageFold("Drops by reason", [PageTable("drops", header, lines)])] if lines else []
-
-
-def _split(words: str) -> tuple[str, str]:
-    value, _, around = words.partition(" (")
-    return value, around.removesuffix(")")
 
 
 def _maps(facts: ReportFacts) -> list[PageBlock]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from earshot.pipeline.reports.formats import amount
+from earshot.words import amount
 
 TEXT = 12.0
 "The size of a chart's text; drawings are made as wide as they are shown, so that it stays readable."
@@ -109,14 +109,11 @@ def log_ticks(low: float, high: float, about: int = 5) -> list[float]:
     return []
 
 
-def rounded_range(
-    values: Sequence[float], floor: float | None = None, ceiling: float | None = None
-) -> tuple[float, float]:
-    """A range with a little air around the values, which does not pass the bounds."""
+def rounded_range(values: Sequence[float], floor: float = -math.inf) -> tuple[float, float]:
+    """A range with a little air around the values, not below the floor."""
     low, high = min(values), max(values)
     air = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-    low, high = low - air, high + air
-    return (low if floor is None else max(floor, low)), (high if ceiling is None else min(ceiling, high))
+    return max(floor, low - air), high + air
 
 
 def log_range(values: Sequence[float]) -> tuple[float, float]:
@@ -213,15 +210,16 @@ class Mark:
         return f'<svg class="key {self.css}" viewBox="-8 -8 16 16" aria-hidden="true">{self.drawn()}</svg>'
 
 
-def _regular(corners: int, turn: float = 0.0, inner: float = 1.0) -> tuple[tuple[float, float], ...]:
+def _regular(corners: int, inner: float = 1.0) -> tuple[tuple[float, float], ...]:
     """A regular polygon, or with an inner radius a star, that points up."""
     count = corners if inner == 1.0 else 2 * corners
-    angles = [turn + 2 * math.pi * number / count for number in range(count)]
+    angles = [2 * math.pi * number / count for number in range(count)]
     radii = [1.0 if number % 2 == 0 else inner for number in range(count)]
     return tuple((r * math.sin(a), -r * math.cos(a)) for r, a in zip(radii, angles, strict=True))
 
 
-def _cross(turn: float, arm: float = 0.36, reach: float = 1.05) -> tuple[tuple[float, float], ...]:
+def _cross(turn: float) -> tuple[tuple[float, float], ...]:
+    arm, reach = 0.36, 1.05
     corners = [(arm, -reach), (arm, -arm), (reach, -arm), (reach, arm), (arm, arm), (arm, reach)]
     corners += [(-x, -y) for x, y in corners]
     sine, cosine = math.sin(turn), math.cos(turn)

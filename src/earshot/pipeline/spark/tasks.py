@@ -11,6 +11,7 @@ import gc
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -100,6 +101,24 @@ def each_in_a_task(
         raise outcome["error"]
     answers = {row["item"]: row["answer"] for row in outcome["rows"]}
     return [answers[number] for number in range(count)]
+
+
+def rows_of_items(
+    spark: SparkSession, items: Sequence[Item], read: Callable[[Item], Iterable[pa.RecordBatch]], ddl: str
+) -> DataFrame:
+    """The rows that `read` gives of the items, one task for each item."""
+    tasks = max(1, len(items))
+    return spark.range(0, tasks, 1, tasks).mapInArrow(partial(_read_items, list(items), read), ddl)
+
+
+def _read_items(
+    items: Sequence[Item], read: Callable[[Item], Iterable[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: read the item with its number."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            if number < len(items):
+                yield from read(items[number])
 
 
 def _interrupt(spark: SparkSession) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from earshot.pipeline.spark.tasks import in_one_task
 from earshot.pipeline.traces.contacts import contacts_within
-from earshot.pipeline.traces.ingest import longest_gap
 from earshot.pipeline.traces.motion import rows_at_steps
+from earshot.traces.lake_tables import longest_gap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 
+SHARES = (0.5, 0.9, 0.95, 0.99)
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The distribution of a quantity: its mean, its percentiles and its maximum."""
+    """The distribution of a quantity: its mean, its percentiles (of `SHARES`) and its maximum."""
 
     mean: float
     p50: float
@@ -27,6 +30,11 @@ class Spread:
     p95: float
     p99: float
     most: float
+
+    @classmethod
+    def of(cls, mean: float, percentiles: Sequence[float], most: float) -> Spread:
+        p50, p90, p95, p99 = percentiles
+        return cls(mean, p50, p90, p95, p99, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +153,12 @@ def _in_one_row(first: DataFrame, *others: DataFrame) -> dict[str, Any]:
     return {name: value for row in first.collect() for name, value in row.asDict().items() if value is not None}
 
 
-_SHARES = (0.5, 0.9, 0.95, 0.99)
-
-
 def _spread_columns(name: str) -> list[Any]:
     from pyspark.sql import functions as F
 
     return [
         F.avg(name).alias(f"{name} mean"),
-        F.percentile(name, F.array(*(F.lit(share) for share in _SHARES))).alias(f"{name} shares"),
+        F.percentile(name, F.array(*(F.lit(share) for share in SHARES))).alias(f"{name} shares"),
         F.max(name).alias(f"{name} most"),
     ]
 
@@ -161,5 +166,4 @@ def _spread_columns(name: str) -> list[Any]:
 def _spread(row: Mapping[str, Any], name: str) -> Spread | None:
     if f"{name} mean" not in row:
         return None
-    p50, p90, p95, p99 = row[f"{name} shares"]
-    return Spread(row[f"{name} mean"], p50, p90, p95, p99, row[f"{name} most"])
+    return Spread.of(row[f"{name} mean"], row[f"{name} shares"], row[f"{name} most"])

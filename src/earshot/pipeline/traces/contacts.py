@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SLICES_A_STRETCH = 32
-"A stretch has at most this number of moments: so many that few contacts touch one of its ends."
+"A stretch has at most this number of moments. The more it has, the fewer contacts touch one of its ends."
 ROWS_A_STRETCH = 500_000
 "At most, about, where the number of nodes is known: a stretch is held in a task's memory."
 _SLACK = 1.0 + 1e-6
@@ -83,14 +85,8 @@ def contacts_within(
     return transform
 
 
-def sampling_interval(positions: DataFrame) -> float:
-    """The median time between two samples of one node, in seconds; 1 where no node has two. Runs a Spark job."""
-    (row,) = _measured_interval(positions).collect()
-    return float(row["interval_s"])
-
-
 def _measured_interval(positions: DataFrame) -> DataFrame:
-    """One row: the interval, as `interval_s`."""
+    """One row, `interval_s`: the median time between two samples of one node; 1 where no node has two."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -114,7 +110,7 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float | None, ta
         dealt(rows, tasks, F.pmod(stretch, F.lit(tasks)).cast("int"))
         .sortWithinPartitions(stretch)
         .mapInArrow(
-            _SearchTask(range_m, interval_s, slices, tasks), "task int, trace string, runs binary, gap_s double"
+            partial(_search, range_m, interval_s, slices, tasks), "task int, trace string, runs binary, gap_s double"
         )
     )
     return dealt(runs, tasks, F.col("task")).mapInArrow(
@@ -123,33 +119,25 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float | None, ta
     )
 
 
-class _SearchTask:
-    """The first stage's work in one task. Without an interval, the rows say it, each the same."""
-
-    def __init__(self, range_m: float, interval_s: float | None, slices: int, tasks: int) -> None:
-        self.range_m = range_m
-        self.interval_s = interval_s
-        self.slices = slices
-        self.tasks = tasks
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        some = (batch for batch in batches if batch.num_rows)
-        for first in some:
-            interval_s = self.interval_s
-            if interval_s is None:
-                interval_s = first.column("interval_s")[0].as_py()
-            search = _Search(self.range_m, interval_s * _SLACK, interval_s * self.slices, self.tasks)
-            yield from search.runs(chain([first], some))
+def _search(
+    range_m: float, interval_s: float | None, slices: int, tasks: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task of the first stage: positions to packed runs. Without an interval, the rows say it, each the same."""
+    some = (batch for batch in batches if batch.num_rows)
+    for first in some:
+        measured_s = interval_s or first.column("interval_s")[0].as_py()
+        search = _Search(range_m, measured_s * _SLACK, measured_s * slices, tasks)
+        yield from search.runs(chain([first], some))
 
 
+@dataclass(frozen=True, slots=True)
 class _Search:
     """From positions in order of stretches to packed runs."""
 
-    def __init__(self, range_m: float, gap_s: float, stretch_s: float, tasks: int) -> None:
-        self.range_m = range_m
-        self.gap_s = gap_s
-        self.stretch_s = stretch_s
-        self.tasks = tasks
+    range_m: float
+    gap_s: float
+    stretch_s: float
+    tasks: int
 
     def runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_stretches(batches, self.stretch_s):

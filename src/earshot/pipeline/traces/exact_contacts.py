@@ -1,21 +1,25 @@
 """Exact contacts: from when until when two nodes on straight legs are within range, both ends included.
 
 Unlike `contacts`, which compares samples, this solves for the moments at which a pair comes within range
-and leaves it. Without Spark; the ceiling asks it for one stretch of time after the other.
+and leaves it. Then what a scenario changes: partitions cut contacts, scripts make or forbid them. Without Spark; the
+ceiling asks it for one stretch of time after the other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from earshot.geometry import Area, Circle, Ellipse, Position
 from earshot.pairs import index_ranges, pairs_within, stable_order, times_within
-from earshot.pipeline.traces.contact_columns import ContactColumns, joined, no_contacts, rows_of
-from earshot.pipeline.traces.partition_cuts import uncut
 from earshot.records.trajectories import Legs
-from earshot.simulation.faults import Partition
+from earshot.simulation.faults import Partition, Point
+from earshot.simulation.media.links import LinkScript
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -26,6 +30,40 @@ PIECES_A_LEG = 64
 "At most this number on average; where one node is much faster than the rest, the search takes larger circles."
 ROWS_AT_ONCE = 4096
 "Pieces searched together: small enough for the processor's cache, large enough for numpy."
+
+
+class ContactColumns(NamedTuple):
+    """One row a contact: nodes a and b, by number, are linked from start to end, both included."""
+
+    a: Ints
+    b: Ints
+    start: Floats
+    end: Floats
+
+
+Columns = TypeVar("Columns", bound=tuple[Any, ...])
+
+
+def rows_of(columns: Columns, rows: Any) -> Columns:
+    """Some rows of a tuple of columns."""
+    return type(columns)(*(column[rows] for column in columns))
+
+
+def contact_columns(rows: Sequence[tuple[int, int, float, float]]) -> ContactColumns:
+    """Rows as columns."""
+    a, b, start, end = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return ContactColumns(np.array(a, np.int64), np.array(b, np.int64), np.array(start, float), np.array(end, float))
+
+
+def joined(parts: Sequence[ContactColumns]) -> ContactColumns:
+    """All rows of several."""
+    columns: list[Any] = [np.concatenate(some) for some in zip(*parts, strict=True)]
+    return ContactColumns(*columns)
+
+
+def no_contacts() -> ContactColumns:
+    """No rows."""
+    return contact_columns([])
 
 
 def legs_of(node: Ints, time: Floats, x: Floats, y: Floats, max_gap_s: float) -> Legs:
@@ -192,3 +230,187 @@ def _by_pair(pair: Ints, start: Floats) -> Ints:
     if ((sorted_pair[1:] != sorted_pair[:-1]) | (sorted_start[1:] >= sorted_start[:-1])).all():
         return order
     return np.lexsort((start, pair))
+
+
+# Partitions: the parts of a contact in which no partition cuts it. While two nodes move straight, whether a line or an
+# area's border separates them changes only at the roots of a few polynomials in time. Between two roots one moment
+# decides.
+
+
+def uncut(partition: Partition, pieces: Legs, met: ContactColumns) -> ContactColumns:
+    """The contacts between pieces, by their numbers, without what the partition cuts off."""
+    touched = (met.start < partition.end_s) & (met.end >= partition.start_s)
+    kept: list[tuple[int, int, float, float]] = []
+    last = math.nextafter(partition.start_s, -math.inf)
+    for k in np.flatnonzero(touched).tolist():
+        i, j, start, end = int(met.a[k]), int(met.b[k]), float(met.start[k]), float(met.end[k])
+        if start <= last:
+            kept.append((i, j, start, last))
+        from_s, until_s = max(start, partition.start_s), min(end, math.nextafter(partition.end_s, -math.inf))
+        kept.extend((i, j, *part) for part in _open_parts(partition, pieces, i, j, from_s, until_s))
+        if end >= partition.end_s:
+            kept.append((i, j, partition.end_s, end))
+    return joined([rows_of(met, ~touched), contact_columns(kept)])
+
+
+def _open_parts(
+    partition: Partition, pieces: Legs, i: int, j: int, start: float, end: float
+) -> list[tuple[float, float]]:
+    """The parts of [start, end] in which the partition does not separate the two nodes."""
+    here, there = _Motion(pieces, i), _Motion(pieces, j)
+    roots = _line_roots(partition.line, here, there) if partition.line else []
+    if partition.area is not None:
+        roots = [*_border_roots(partition.area, here), *_border_roots(partition.area, there)]
+    times = [start, *sorted(root for root in roots if start < root < end), end]
+    found: list[tuple[float, float]] = []
+    for low, high in pairwise(times):
+        if not partition.separates(here.at((low + high) / 2), there.at((low + high) / 2)):
+            if found and found[-1][1] == low:
+                found[-1] = (found[-1][0], high)
+            else:
+                found.append((low, high))
+    return found
+
+
+class _Motion:
+    """One piece: where its node is at a time, x = x0 + vx t and y = y0 + vy t."""
+
+    def __init__(self, pieces: Legs, i: int) -> None:
+        self.vx, self.vy = float(pieces.x_m_s[i]), float(pieces.y_m_s[i])
+        self.since = float(pieces.start[i])
+        self.x, self.y = float(pieces.x_m[i]), float(pieces.y_m[i])
+
+    def at(self, time: float) -> Point:
+        return self.x + self.vx * (time - self.since), self.y + self.vy * (time - self.since)
+
+
+def _line_roots(line: tuple[Position, Position], here: _Motion, there: _Motion) -> list[float]:
+    """When a node passes the line, or the line's end passes between the nodes."""
+    first, second = line
+    base = here.since
+    ax, ay = here.x, here.y
+    bx, by = there.at(base)
+    found = [
+        *_side_roots((first.x_m, first.y_m), (second.x_m, second.y_m), here),
+        *_side_roots((first.x_m, first.y_m), (second.x_m, second.y_m), there),
+    ]
+    # (b - a) x (c - a) = 0, where a and b move.
+    dx, dy, dvx, dvy = bx - ax, by - ay, there.vx - here.vx, there.vy - here.vy
+    for end in line:
+        cx, cy = end.x_m - ax, end.y_m - ay
+        square = -dvx * here.vy + dvy * here.vx
+        linear = dvx * cy - dx * here.vy - dvy * cx + dy * here.vx
+        found.extend(base + root for root in _roots(square, linear, dx * cy - dy * cx))
+    return found
+
+
+def _side_roots(start: Point, end: Point, node: _Motion) -> list[float]:
+    """When the node is on the endless line through the two points."""
+    ex, ey = end[0] - start[0], end[1] - start[1]
+    roots = _roots(0.0, ex * node.vy - ey * node.vx, ex * (node.y - start[1]) - ey * (node.x - start[0]))
+    return [node.since + root for root in roots]
+
+
+def _border_roots(area: Area, node: _Motion) -> list[float]:
+    """When the node passes the area's border, among others."""
+    shape = area.shape
+    if isinstance(shape, Circle | Ellipse):
+        a_m, b_m, angle = (
+            (shape.radius_m, shape.radius_m, 0.0)
+            if isinstance(shape, Circle)
+            else (shape.a_m, shape.b_m, math.radians(shape.angle_deg))
+        )
+        cos, sin, centre = math.cos(angle), math.sin(angle), area.centre
+        x, y = node.x - centre.x_m, node.y - centre.y_m
+        along, across = (x * cos + y * sin) / a_m, (y * cos - x * sin) / b_m
+        v_along, v_across = (node.vx * cos + node.vy * sin) / a_m, (node.vy * cos - node.vx * sin) / b_m
+        roots = _roots(v_along**2 + v_across**2, 2 * (along * v_along + across * v_across), along**2 + across**2 - 1.0)
+        return [node.since + root for root in roots]
+    outline = area.polygon()
+    rings = [list(ring.coords) for ring in (outline.exterior, *outline.interiors)]
+    return [
+        root
+        for ring in rings
+        for one, other in pairwise(ring)
+        for root in _side_roots((one[0], one[1]), (other[0], other[1]), node)
+    ]
+
+
+def _roots(square: float, linear: float, constant: float) -> list[float]:
+    """Where square s² + linear s + constant = 0; none where it holds everywhere."""
+    if square == 0.0:
+        return [-constant / linear] if linear != 0.0 else []
+    inside = linear * linear - 4 * square * constant
+    if inside < 0:
+        return []
+    root = math.sqrt(inside)
+    return [(-linear - root) / (2 * square), (-linear + root) / (2 * square)]
+
+
+# Scripts: contacts that a scenario makes or forbids, whatever the distance.
+
+
+Interval = tuple[float, float]
+"Both ends included."
+
+
+def with_script(
+    contacts: ContactColumns, legs: Legs, names: Sequence[str], script: LinkScript, until_s: float
+) -> ContactColumns:
+    """The contacts under a script. Where it gives the whole graph, pass none. A link that is held up is a
+    contact while both nodes have legs."""
+    number = {name: i for i, name in enumerate(names)}
+    rows: list[tuple[int, int, float, float]] = []
+    scripted = np.zeros(len(contacts.a), dtype=bool)
+    for (one, other), (up, free) in link_intervals(script, until_s).items():
+        if one not in number or other not in number:
+            continue  # neither is there in this stretch of time
+        a, b = sorted((number[one], number[other]))
+        ours = (contacts.a == a) & (contacts.b == b)
+        scripted |= ours
+        by_radio = list(zip(contacts.start[ours].tolist(), contacts.end[ours].tolist(), strict=True))
+        held_up = _shared(_shared(_presence(legs, a), _presence(legs, b)), up)
+        rows.extend((a, b, *part) for part in [*_shared(by_radio, free), *held_up])
+    return joined([rows_of(contacts, ~scripted), contact_columns(rows)])
+
+
+def link_intervals(script: LinkScript, until_s: float) -> dict[tuple[str, str], tuple[list[Interval], list[Interval]]]:
+    """For each link that the script names: when it is held up, and when the radio decides."""
+    of_graph = {_ordered(a, b) for a, b in script.graph or ()}
+    turning = [link for rotation in script.rotations for link in rotation.links]
+    changing = [(change.a, change.b) for change in script.changes]
+    named = of_graph | {_ordered(a, b) for a, b in (*turning, *changing)}
+    states: dict[tuple[str, str], list[tuple[float, str]]] = {link: [(-math.inf, "free")] for link in sorted(named)}
+    for change in script.in_order():
+        if change.time_s > until_s:
+            break
+        states[_ordered(change.a, change.b)].append((change.time_s, change.state))
+    found: dict[tuple[str, str], tuple[list[Interval], list[Interval]]] = {}
+    for link, changes in states.items():
+        free = "free" if script.graph is None else "up" if link in of_graph else "down"
+        ends = [time for time, _ in changes[1:]]
+        intervals = [
+            (start, math.nextafter(end, -math.inf), free if state == "free" else state)
+            for (start, state), end in zip(changes, [*ends, math.inf], strict=True)
+        ]
+        up, by_radio = (
+            [(start, end) for start, end, state in intervals if state == wanted and start <= end]
+            for wanted in ("up", "free")
+        )
+        found[link] = (up, by_radio)
+    return found
+
+
+def _ordered(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)
+
+
+def _presence(legs: Legs, node: int) -> list[Interval]:
+    ours = legs.node == node
+    return list(zip(legs.start[ours].tolist(), legs.end[ours].tolist(), strict=True))
+
+
+def _shared(some: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """The times that lie in an interval of both."""
+    both = [(max(a, c), min(b, d)) for a, b in some for c, d in others]
+    return [(start, end) for start, end in both if start <= end]

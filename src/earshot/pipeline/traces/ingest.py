@@ -32,6 +32,7 @@ from earshot.pipeline.traces.plausibility import (
 from earshot.pipeline.traces.positions import REASONS, checked
 from earshot.traces.files import expanded, is_address, local_path, size_of, stem
 from earshot.traces.formats import FoundFormat, find_format
+from earshot.traces.lake_tables import longest_gap
 from earshot.traces.sightings import TraceOptions
 
 if TYPE_CHECKING:
@@ -404,12 +405,6 @@ def _share_moments(seen: Any) -> bool:
     if not seen["interval_s"]:
         return False
     return bool(seen["moments"] <= round((seen["end"] - seen["start"]) / seen["interval_s"]) + 1)
-
-
-def longest_gap(motion: str, interval_s: float | None) -> float:
-    """How far apart two samples may be to interpolate between them: any time for waypoints, a few
-    intervals for samples."""
-    return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
 def _trace_row(summary: IngestSummary, source: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def resampled(step_s: float, max_gap_s: float = math.inf, *, rows: int | None = 
         names = [*traces, "node"]
         schema = ", ".join(f"{name} string" for name in names)
         return whole_nodes(positions.select(*names, "time", "x_m", "y_m"), rows).mapInArrow(
-            _Resample(step_s, max_gap_s, names),
+            partial(_resample_nodes, step_s, max_gap_s, names),
             f"{schema}, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
             "until double, x_m_s double, y_m_s double",
         )
@@ -57,37 +58,32 @@ def rows_at_steps(rows: int, nodes: int, lasts_s: float, step_s: float, max_gap_
     return max(rows, math.ceil(min(present_throughout, rows * (max_gap_s / step_s + 1.0))))
 
 
-class _Resample:
-    """The work of one task: whole nodes."""
+def _resample_nodes(
+    step_s: float, max_gap_s: float, names: list[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: the steps of whole nodes."""
+    import pyarrow as pa
 
-    def __init__(self, step_s: float, max_gap_s: float, names: list[str]) -> None:
-        self.step_s = step_s
-        self.max_gap_s = max_gap_s
-        self.names = names
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        table = table_of(batches)
-        if table is None:
-            return
-        codes = [coded(table.column(name)) for name in self.names]
-        whole = codes[0][0]
-        for more, texts in codes[1:]:
-            whole = whole * len(texts) + more
-        time, x, y = (table.column(name).to_numpy() for name in ("time", "x_m", "y_m"))
-        known = np.flatnonzero(np.isfinite(time) & np.isfinite(x) & np.isfinite(y))
-        order = known[np.lexsort((time[known], whole[known]))]
-        legs, at = legs_at_steps(whole[order], time[order], self.step_s, self.max_gap_s)
-        time, x, y = time[order], x[order], y[order]
-        columns: dict[str, Any] = {
-            name: pa.DictionaryArray.from_arrays(pa.array(code[order[legs]]), pa.array(texts)).cast(pa.string())
-            for name, (code, texts) in zip(self.names, codes, strict=True)
-        }
-        places = _places(legs, at, time, x, y, _following(legs, time, whole[order], self.max_gap_s))
-        following = legs_from(whole[order[legs]], at, places["x_m"], places["y_m"])
-        columns |= places | dict(zip(("until", "x_m_s", "y_m_s"), following, strict=True))
-        yield from pa.table(columns).to_batches(max_chunksize=_ROWS_A_BATCH)
+    table = table_of(batches)
+    if table is None:
+        return
+    codes = [coded(table.column(name)) for name in names]
+    whole = codes[0][0]
+    for more, texts in codes[1:]:
+        whole = whole * len(texts) + more
+    time, x, y = (table.column(name).to_numpy() for name in ("time", "x_m", "y_m"))
+    known = np.flatnonzero(np.isfinite(time) & np.isfinite(x) & np.isfinite(y))
+    order = known[np.lexsort((time[known], whole[known]))]
+    legs, at = legs_at_steps(whole[order], time[order], step_s, max_gap_s)
+    time, x, y = time[order], x[order], y[order]
+    columns: dict[str, Any] = {
+        name: pa.DictionaryArray.from_arrays(pa.array(code[order[legs]]), pa.array(texts)).cast(pa.string())
+        for name, (code, texts) in zip(names, codes, strict=True)
+    }
+    places = _places(legs, at, time, x, y, _following(legs, time, whole[order], max_gap_s))
+    following = legs_from(whole[order[legs]], at, places["x_m"], places["y_m"])
+    columns |= places | dict(zip(("until", "x_m_s", "y_m_s"), following, strict=True))
+    yield from pa.table(columns).to_batches(max_chunksize=_ROWS_A_BATCH)
 
 
 def legs_at_steps(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,56 +61,52 @@ def checked(
         raise TraceError(f"max_speed_m_s must be positive, got {max_speed_m_s}")
 
     def transform(sightings: DataFrame) -> DataFrame:
-        return whole_nodes(sightings, rows).mapInArrow(_Check(max_speed_m_s, plane, sort_by_time), CHECKED)
+        return whole_nodes(sightings, rows).mapInArrow(partial(_check, max_speed_m_s, plane, sort_by_time), CHECKED)
 
     return transform
 
 
-class _Check:
-    """The work of one task: whole nodes."""
+def _check(
+    max_speed_m_s: float, plane: LocalPlane | None, sort_by_time: bool, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: whole nodes."""
+    import pyarrow as pa
 
-    def __init__(self, max_speed_m_s: float, plane: LocalPlane | None, sort_by_time: bool) -> None:
-        self.max_speed_m_s = max_speed_m_s
-        self.plane = plane
-        self.sort_by_time = sort_by_time
+    table = table_of(batches)
+    if table is None:
+        return
+    node, _ = coded(table.column("node"))
+    file_number, line = (table.column(name).to_numpy() for name in ("file_number", "line"))
+    time = _floats(table, "time")
+    bad = table.column("problem").is_valid().to_numpy()
+    # By node, then as the files have them. Waypoints of one line keep their order by time.
+    order = np.lexsort((line, file_number, time, node) if sort_by_time else (time, line, file_number, node))
+    table = table.take(pa.array(order))
+    node, time, bad = node[order], time[order], bad[order]
+    x, y = _places(plane, table)
+    verdict = np.full(len(node), _UNPARSABLE)
+    gap = np.full(len(node), np.nan)
+    good = np.flatnonzero(~bad)
+    for rows in np.split(good, np.flatnonzero(np.diff(node[good])) + 1):
+        if len(rows):
+            verdict[rows] = judged(time[rows], x[rows], y[rows], max_speed_m_s)
+            kept = rows[verdict[rows] == _KEPT]
+            gap[kept[1:]] = np.diff(time[kept])
+    kept = np.flatnonzero(verdict == _KEPT)
+    until, x_m_s, y_m_s = (np.full(len(node), np.nan) for _ in range(3))
+    until[kept], x_m_s[kept], y_m_s[kept] = legs_from(node[kept], time[kept], x[kept], y[kept])
+    legs = {"until": until, "x_m_s": x_m_s, "y_m_s": y_m_s}
+    yield from _result(table, x, y, legs, gap, verdict).to_batches(max_chunksize=_ROWS_A_BATCH)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
 
-        table = table_of(batches)
-        if table is None:
-            return
-        node, _ = coded(table.column("node"))
-        file_number, line = (table.column(name).to_numpy() for name in ("file_number", "line"))
-        time = _floats(table, "time")
-        bad = table.column("problem").is_valid().to_numpy()
-        # By node, then as the files have them. Waypoints of one line keep their order by time.
-        order = np.lexsort((line, file_number, time, node) if self.sort_by_time else (time, line, file_number, node))
-        table = table.take(pa.array(order))
-        node, time, bad = node[order], time[order], bad[order]
-        x, y = self._places(table)
-        verdict = np.full(len(node), _UNPARSABLE)
-        gap = np.full(len(node), np.nan)
-        good = np.flatnonzero(~bad)
-        for rows in np.split(good, np.flatnonzero(np.diff(node[good])) + 1):
-            if len(rows):
-                verdict[rows] = judged(time[rows], x[rows], y[rows], self.max_speed_m_s)
-                kept = rows[verdict[rows] == _KEPT]
-                gap[kept[1:]] = np.diff(time[kept])
-        kept = np.flatnonzero(verdict == _KEPT)
-        until, x_m_s, y_m_s = (np.full(len(node), np.nan) for _ in range(3))
-        until[kept], x_m_s[kept], y_m_s[kept] = legs_from(node[kept], time[kept], x[kept], y[kept])
-        legs = {"until": until, "x_m_s": x_m_s, "y_m_s": y_m_s}
-        yield from _result(table, x, y, legs, gap, verdict).to_batches(max_chunksize=_ROWS_A_BATCH)
-
-    def _places(self, table: pa.Table) -> tuple[Floats, Floats]:
-        if self.plane is None:
-            return _floats(table, "x_m"), _floats(table, "y_m")
-        lat, lon = _floats(table, "lat_deg"), _floats(table, "lon_deg")
-        x, y = np.full(len(lat), np.nan), np.full(len(lat), np.nan)
-        there = np.isfinite(lat) & np.isfinite(lon)
-        x[there], y[there] = self.plane.positions(lat[there], lon[there])
-        return x, y
+def _places(plane: LocalPlane | None, table: pa.Table) -> tuple[Floats, Floats]:
+    if plane is None:
+        return _floats(table, "x_m"), _floats(table, "y_m")
+    lat, lon = _floats(table, "lat_deg"), _floats(table, "lon_deg")
+    x, y = np.full(len(lat), np.nan), np.full(len(lat), np.nan)
+    there = np.isfinite(lat) & np.isfinite(lon)
+    x[there], y[there] = plane.positions(lat[there], lon[there])
+    return x, y
 
 
 def judged(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:

@@ -53,6 +53,10 @@ def facts_rows(found: Profile) -> list[tuple[str, str]]:
     ]
 
 
+def _time_words(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} min"
+
+
 RANGE_HEADER = (
     "range",
     "neighbours",
@@ -63,7 +67,7 @@ RANGE_HEADER = (
     "contact",
     "between",
     "at once",
-    *(f"{horizon_s:g} s" if horizon_s < 120 else f"{horizon_s / 60:g} min" for horizon_s in HORIZONS_S),
+    *map(_time_words, HORIZONS_S),
 )
 RANGE_NOTE = (
     "neighbours: mean and median; alone: nodes without any; largest: the share of nodes in the largest component; "
@@ -97,7 +101,3 @@ def _within(one: RangeProfile) -> Sequence[str]:
 
 def _median(spread: Spread | None) -> str:
     return "-" if spread is None else f"{spread.p50:,.0f}"
-
-
-def _time_words(seconds: float) -> str:
-    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} min"

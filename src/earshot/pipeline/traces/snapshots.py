@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from earshot.records.trajectories import Legs
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -23,18 +25,6 @@ SOURCES = 64
 "This number of nodes of a stretch spread something: one bit each."
 WATCHED = 96
 "The contacts of this number of nodes of a stretch are timed."
-
-
-class LegColumns(NamedTuple):
-    """Straight pieces of paths: from (x, y) at `time` evenly on until `until`; a leg of one moment ends a path."""
-
-    node: Ints
-    time: Floats
-    until: Floats
-    x_m: Floats
-    y_m: Floats
-    x_m_s: Floats
-    y_m_s: Floats
 
 
 class FoundRow(NamedTuple):
@@ -60,15 +50,16 @@ class Stretch:
     "Whether spreading and contacts are measured too; otherwise only moments."
 
 
-def places_at_steps(legs: LegColumns, stretch: Stretch, max_gap_s: float) -> tuple[Ints, Ints]:
+def places_at_steps(legs: Legs, stretch: Stretch, max_gap_s: float) -> tuple[Ints, Ints]:
     """The rows of legs, and the steps at which the leg's node is there: in order of steps.
 
-    A leg is there from its time until before its end; a node's last row, and a row before a gap, at its own moment.
+    A leg is there from its start until before its end; a node's last row is a leg of one moment, and is there then, as
+    is a row before a gap.
     """
-    first = np.ceil((legs.time - stretch.start) / stretch.step_s - 1e-9)
-    ends = (legs.until <= legs.time) | (legs.until - legs.time > max_gap_s)
-    own = np.floor((legs.time - stretch.start) / stretch.step_s + 1e-9)
-    last = np.where(ends, own, np.ceil((legs.until - stretch.start) / stretch.step_s - 1e-9) - 1.0)
+    first = np.ceil((legs.start - stretch.start) / stretch.step_s - 1e-9)
+    ends = (legs.end <= legs.start) | (legs.end - legs.start > max_gap_s)
+    own = np.floor((legs.start - stretch.start) / stretch.step_s + 1e-9)
+    last = np.where(ends, own, np.ceil((legs.end - stretch.start) / stretch.step_s - 1e-9) - 1.0)
     first, last = np.maximum(first, 0.0), np.minimum(last, stretch.steps - 1.0)
     counts = np.maximum(0.0, last - first + 1.0).astype(np.int64)
     rows = np.repeat(np.arange(len(counts)), counts)
@@ -113,7 +104,7 @@ def thinned(x_m: Floats, y_m: Floats, range_m: float, seed: int) -> tuple[Ints, 
     return np.sort(chosen), share
 
 
-def measured(legs: LegColumns, stretch: Stretch, ranges_m: Sequence[float], max_gap_s: float) -> Iterator[FoundRow]:
+def measured(legs: Legs, stretch: Stretch, ranges_m: Sequence[float], max_gap_s: float) -> Iterator[FoundRow]:
     """All figures of a stretch."""
     rows, step = places_at_steps(legs, stretch, max_gap_s)
     if not len(rows):
@@ -128,7 +119,7 @@ def measured(legs: LegColumns, stretch: Stretch, ranges_m: Sequence[float], max_
     for k in range(stretch.steps):
         at = rows[firsts[k] : firsts[k + 1]]
         now = stretch.start + k * stretch.step_s
-        passed = now - legs.time[at]
+        passed = now - legs.start[at]
         x, y = legs.x_m[at] + legs.x_m_s[at] * passed, legs.y_m[at] + legs.y_m_s[at] * passed
         there = node[at]
         if contacts is not None:

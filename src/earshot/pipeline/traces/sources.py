@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -21,7 +22,8 @@ import pyarrow.compute as pc
 from pyspark.sql import types
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from earshot.plugins import install, shipment
+from earshot.pipeline.spark.tasks import rows_of_items
+from earshot.plugins import Plugin, install, shipment
 from earshot.traces.files import FilePiece, expanded, is_address, local_path, opened, size_of
 from earshot.traces.formats import FORMATS, FoundFormat, sightings_in, trace_format
 from earshot.traces.sightings import NUMBERS, Sightings, TraceOptions
@@ -200,8 +202,9 @@ def read_sightings(
 
     files = [file if is_address(file) else os.path.abspath(local_path(file)) for file in files]
     if found.format.name not in FORMATS or FORMATS[found.format.name] is not found.format:
-        work = _ParseFiles(files, format_name or found.format.name, found.geo, TraceOptions.of(options))
-        frame = session.range(0, len(files), 1, len(files)).mapInArrow(work, DDL)
+        name = format_name or found.format.name
+        read = partial(_parse_file, shipment(), name, found.geo, TraceOptions.of(options))
+        frame = rows_of_items(session, files, read, DDL)
     elif found.form == "parquet":
         frame = _parquet_sightings(session, files, TraceOptions.of(options))
     else:
@@ -209,43 +212,19 @@ def read_sightings(
         form = next(source for source in TRACE_SOURCES if source.format_name == name).form
         reader = TraceReader(files, FoundFormat(FORMATS[name], form, geo=False), TraceOptions.of(options))
         # As the data source would, without the Python processes in which Spark plans one.
-        parts = list(reader.partitions())
-        frame = session.range(0, len(parts), 1, len(parts)).mapInArrow(_ReadParts(reader, parts), DDL)
+        frame = rows_of_items(session, list(reader.partitions()), reader.read, DDL)
     order = F.create_map(*(F.lit(part) for number, file in enumerate(files) for part in (file, number)))
     return frame.withColumn("file_number", F.coalesce(order[F.col("file")], F.lit(0)))
 
 
-class _ParseFiles:
-    """The work of one task: a file in a format that is a plug-in, whose code comes along."""
-
-    def __init__(self, files: Sequence[str], format_name: str, geo: bool, options: TraceOptions) -> None:
-        self.files = list(files)
-        self.format_name = format_name
-        self.geo = geo
-        self.options = options
-        self.plugins = shipment()
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        install(self.plugins)
-        format = trace_format(self.format_name)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                file = self.files[number]
-                for block in sightings_in(file, FoundFormat(format, format.forms[0], self.geo), self.options):
-                    yield _batch(file, block)
-
-
-class _ReadParts:
-    """The work of one task: one part of the files, by its number."""
-
-    def __init__(self, reader: TraceReader, parts: Sequence[InputPartition]) -> None:
-        self.reader = reader
-        self.parts = parts
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from self.reader.read(self.parts[number])
+def _parse_file(
+    plugins: tuple[Plugin, ...], format_name: str, geo: bool, options: TraceOptions, file: str
+) -> Iterator[pa.RecordBatch]:
+    """In a task: a file in a format that is a plug-in, whose code comes along."""
+    install(plugins)
+    format = trace_format(format_name)
+    for block in sightings_in(file, FoundFormat(format, format.forms[0], geo), options):
+        yield _batch(file, block)
 
 
 def _parquet_sightings(session: SparkSession, files: Sequence[str], options: TraceOptions) -> DataFrame:
@@ -259,20 +238,16 @@ def _parquet_sightings(session: SparkSession, files: Sequence[str], options: Tra
     used = [F.col(f"`{name}`") for name in columns.used]
     used += [F.col(f"`{name}`").cast("string").alias(name) for name in columns.others]
     place = [F.col("_metadata.file_path").alias("file path"), (F.col("_metadata.row_index") + 1).alias("row number")]
-    return frame.select(*used, *place).mapInArrow(_CheckParquet(columns, options.time_format), DDL)
+    return frame.select(*used, *place).mapInArrow(partial(_check_parquet, columns, options.time_format), DDL)
 
 
-class _CheckParquet:
-    """The work of one task: rows of Parquet files to sightings."""
-
-    def __init__(self, columns: TableColumns, time_format: str | None) -> None:
-        self.columns = columns
-        self.time_format = time_format
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for address in batch.column("file path").unique().to_pylist():
-                rows = batch.filter(pc.equal(batch.column("file path"), address))
-                file = local_path(unquote(address)) if address.startswith("file:") else address
-                lines = rows.column("row number").to_numpy()
-                yield _batch(file, checked_arrow(file, rows, lines, self.columns, self.time_format))
+def _check_parquet(
+    columns: TableColumns, time_format: str | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: rows of Parquet files to sightings."""
+    for batch in batches:
+        for address in batch.column("file path").unique().to_pylist():
+            rows = batch.filter(pc.equal(batch.column("file path"), address))
+            file = local_path(unquote(address)) if address.startswith("file:") else address
+            lines = rows.column("row number").to_numpy()
+            yield _batch(file, checked_arrow(file, rows, lines, columns, time_format))

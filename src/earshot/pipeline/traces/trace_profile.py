@@ -13,22 +13,23 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from earshot.pipeline.spark.failures import named_errors
-from earshot.pipeline.traces.contact_statistics import Spread
-from earshot.pipeline.traces.ingest import longest_gap
+from earshot.pipeline.traces.contact_statistics import SHARES, Spread
 from earshot.pipeline.traces.snapshots import (
     HORIZONS_S,
     FoundRow,
-    LegColumns,
     Stretch,
     lifetimes,
     measured,
+    places_at_steps,
     quantiles,
 )
+from earshot.records.trajectories import Legs
 from earshot.traces.lake_tables import TraceAbout, trace_about
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ CELLS = 40
 PARTITIONED_BELOW = 0.9
 "A network is called partitioned where its largest component has a smaller share of the nodes, on average."
 
-_SHARES = (0.5, 0.9, 0.95, 0.99)
-_LEGS = "key bigint, node bigint, time double, until double, x_m double, y_m double, x_m_s double, y_m_s double"
 _FOUND = "name string, range_m double, time double, value double, weight double"
 
 Say = Callable[[str], None]
@@ -189,7 +188,7 @@ def kept_profiles(lake: Lake, traces: Sequence[str]) -> list[Profile]:
 
 
 def _profiled(positions: DataFrame, trace: str, about: TraceAbout, ranges_m: Sequence[float], say: Say) -> Profile:
-    max_gap_s = longest_gap(about.motion, about.interval_s)
+    max_gap_s = about.longest_gap_s
     say("who comes and goes")
     stays = _stays(positions, about, max_gap_s)
     span_s = max(about.end - about.start, 1e-9)
@@ -221,7 +220,7 @@ def _profiled(positions: DataFrame, trace: str, about: TraceAbout, ranges_m: Seq
         present_over_time=tuple(sorted((row.time, int(row.value)) for row in at_moments if row.name == "present")),
         arrivals_per_min=60.0 * stays["arrivals"] / span_s,
         departures_per_min=60.0 * stays["departures"] / span_s,
-        stay_s=_made(stays["mean"], stays["shares"], stays["most"]),
+        stay_s=Spread.of(stays["mean"], stays["shares"], stays["most"]),
         speed_m_s=_spread([row for row in at_moments if row.name == "speed"]) or Spread(0, 0, 0, 0, 0, 0),
         step_s=stretches[0].step_s,
         cell_m=cell_m,
@@ -260,7 +259,7 @@ def _stays(positions: DataFrame, about: TraceAbout, max_gap_s: float) -> dict[st
         (F.count_if(F.col("first") > about.start + near_s) + F.sum("gaps")).alias("arrivals"),
         (F.count_if(F.col("last") < about.end - near_s) + F.sum("gaps")).alias("departures"),
         F.avg(stay_s).alias("mean"),
-        F.percentile_approx(stay_s, list(_SHARES), 10_000).alias("shares"),
+        F.percentile_approx(stay_s, list(SHARES), 10_000).alias("shares"),
         F.max(stay_s).alias("most"),
         F.min("west").alias("west"),
         F.min("south").alias("south"),
@@ -291,7 +290,7 @@ def _found(
     stretches: Sequence[Stretch],
     ranges_m: Sequence[float],
     max_gap_s: float,
-    cell: tuple[float, float, float] | None = None,
+    cell: Corner | None = None,
 ) -> list[FoundRow]:
     """What is found in each of the stretches, which are as long as each other and as far apart."""
     from pyspark.sql import functions as F
@@ -311,54 +310,46 @@ def _found(
         F.xxhash64("node").alias("node"),
         *("time", "until", "x_m", "y_m", "x_m_s", "y_m_s"),
     )
-    work = _Measure(list(stretches), list(ranges_m), max_gap_s, cell)
+    work = partial(_measure, list(stretches), list(ranges_m), max_gap_s, cell)
     found = legs.groupBy("key").applyInArrow(lambda table: work(table), _FOUND).toArrow()
     columns = [found.column(name).to_pylist() for name in FoundRow._fields]
     return [FoundRow(*row) for row in zip(*columns, strict=True)]
 
 
-class _Measure:
-    """The work of one task: one stretch."""
+Corner = tuple[float, float, float]
+"West, south and the side of a square."
 
-    def __init__(
-        self,
-        stretches: list[Stretch],
-        ranges_m: list[float],
-        max_gap_s: float,
-        cell: tuple[float, float, float] | None,
-    ) -> None:
-        self.stretches = stretches
-        self.ranges_m = ranges_m
-        self.max_gap_s = max_gap_s
-        self.cell = cell
 
-    def __call__(self, table: pa.Table) -> pa.Table:
-        import pyarrow as pa
+def _measure(
+    stretches: list[Stretch], ranges_m: list[float], max_gap_s: float, cell: Corner | None, table: pa.Table
+) -> pa.Table:
+    """In a task: what is found in one stretch."""
+    import pyarrow as pa
 
-        stretch = self.stretches[table.column("key")[0].as_py()]
-        legs = LegColumns(*(table.column(name).to_numpy() for name in LegColumns._fields))
-        rows = [*measured(legs, stretch, self.ranges_m, self.max_gap_s), *self._cells(legs, stretch)]
-        columns = zip(*rows, strict=True) if rows else [[]] * len(FoundRow._fields)
-        return pa.table(
-            {
-                name: pa.array(column, pa.string() if name == "name" else pa.float64())
-                for name, column in zip(FoundRow._fields, columns, strict=True)
-            }
-        )
+    stretch = stretches[table.column("key")[0].as_py()]
+    names = ("node", "time", "until", "x_m", "y_m", "x_m_s", "y_m_s")
+    legs = Legs(*(table.column(name).to_numpy() for name in names))
+    rows = list(measured(legs, stretch, ranges_m, max_gap_s))
+    if cell is not None:
+        rows += _cells(legs, stretch, max_gap_s, cell)
+    columns = zip(*rows, strict=True) if rows else [[]] * len(FoundRow._fields)
+    return pa.table(
+        {
+            name: pa.array(column, pa.string() if name == "name" else pa.float64())
+            for name, column in zip(FoundRow._fields, columns, strict=True)
+        }
+    )
 
-    def _cells(self, legs: LegColumns, stretch: Stretch) -> Iterator[FoundRow]:
-        """How many nodes are in each square of the map, by number: `value` is column + row * 1000."""
-        from earshot.pipeline.traces.snapshots import places_at_steps
 
-        if self.cell is None:
-            return
-        west, south, cell_m = self.cell
-        rows, _ = places_at_steps(legs, stretch, self.max_gap_s)
-        passed = stretch.start - legs.time[rows]
-        x, y = legs.x_m[rows] + legs.x_m_s[rows] * passed, legs.y_m[rows] + legs.y_m_s[rows] * passed
-        square = np.floor((x - west) / cell_m) + 1000.0 * np.floor((y - south) / cell_m)
-        for value, count in zip(*np.unique(square, return_counts=True), strict=True):
-            yield FoundRow("cell", 0.0, stretch.start, float(value), float(count))
+def _cells(legs: Legs, stretch: Stretch, max_gap_s: float, cell: Corner) -> Iterator[FoundRow]:
+    """How many nodes are in each square of the map, by number: `value` is column + row * 1000."""
+    west, south, cell_m = cell
+    rows, _ = places_at_steps(legs, stretch, max_gap_s)
+    passed = stretch.start - legs.start[rows]
+    x, y = legs.x_m[rows] + legs.x_m_s[rows] * passed, legs.y_m[rows] + legs.y_m_s[rows] * passed
+    square = np.floor((x - west) / cell_m) + 1000.0 * np.floor((y - south) / cell_m)
+    for value, count in zip(*np.unique(square, return_counts=True), strict=True):
+        yield FoundRow("cell", 0.0, stretch.start, float(value), float(count))
 
 
 # -- figures
@@ -404,20 +395,15 @@ def _spread(rows: Sequence[FoundRow]) -> Spread | None:
         return None
     values, counts = (np.array(column) for column in zip(*((row.value, row.weight) for row in rows), strict=True))
     mean = float((values * counts).sum() / counts.sum())
-    return _made(mean, quantiles(values, counts, _SHARES), float(values.max()))
+    return Spread.of(mean, quantiles(values, counts, SHARES), float(values.max()))
 
 
 def _lengths(rows: Sequence[FoundRow]) -> Spread | None:
     if not rows:
         return None
     lengths, seen = (np.array(column) for column in zip(*((row.value, row.weight) for row in rows), strict=True))
-    mean, shares = lifetimes(lengths, seen > 0, _SHARES)
-    return _made(mean, shares, float(lengths.max()))
-
-
-def _made(mean: float, shares: Sequence[float], most: float) -> Spread:
-    p50, p90, p95, p99 = shares
-    return Spread(mean, p50, p90, p95, p99, most)
+    mean, shares = lifetimes(lengths, seen > 0, SHARES)
+    return Spread.of(mean, shares, float(lengths.max()))
 
 
 def _density(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import numpy as np
 from earshot.errors import ScenarioError, TraceError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.folder import Folder
-from earshot.pipeline.traces.ingest import longest_gap
 from earshot.pipeline.traces.plausibility import YEAR_2200_S, as_date
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.radios import IDEAL, RADIOS
@@ -57,6 +56,26 @@ class TraceWindow:
         return self.end_s - self.start_s
 
 
+@dataclass(frozen=True, slots=True)
+class TraceAdditions:
+    """What a scenario needs and a trace does not say: the radio and the workload, as `scenario_from_trace` has them."""
+
+    radio: str = DEFAULT_RADIO
+    range_m: float | None = None
+    workload: str | None = None
+    events: str | None = None
+    subscriptions: str | None = None
+
+    def check(self, lake: str) -> None:
+        """ScenarioError where something is wrong whatever the trace is."""
+        check_radio(self.radio)
+        check_workload(lake, self.workload, self.events, self.subscriptions)
+
+    def scenario(self, lake: str, trace: str, start_s: float | None, end_s: float | None) -> Scenario:
+        """The scenario that plays this part of the trace back."""
+        return scenario_from_trace(lake, trace, start_s=start_s, end_s=end_s, **asdict(self))
+
+
 def scenario_from_trace(
     lake: str | os.PathLike[str],
     trace: str,
@@ -82,7 +101,7 @@ def scenario_from_trace(
         raise EmptyWindow(f"trace {trace} has no node between {window.start_s:.12g} and {window.end_s:.12g} s")
     west, south, east, north = about.box or _box_of(rows)
     width_m, height_m = (float(max(1, math.ceil(side))) for side in (east - west, north - south))
-    max_gap_s = min(longest_gap(about.motion, about.interval_s), LONGEST_GAP_S)
+    max_gap_s = min(about.longest_gap_s, LONGEST_GAP_S)
     present = mean_present(rows, window, max_gap_s)
     if present == 0.0 and len(rows.time) > len(rows.names):
         raise EmptyWindow(

@@ -25,14 +25,9 @@ Community = tuple[str, str]
 class WatchedSessions(SessionReader):
     """All sessions by spool; `waiting` are the spools that are not read to their end."""
 
-    def __init__(
-        self,
-        sessions: dict[str, list[Session]] | None = None,
-        waiting: Iterable[str] = (),
-        networks: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(sessions, NetworkNames(networks))
-        self.waiting = set(waiting)
+    def __init__(self, networks: dict[str, str] | None = None) -> None:
+        super().__init__(None, NetworkNames(networks))
+        self.waiting: set[str] = set()
 
     def seen(self, spool: str, node: str, first: float, last: float) -> None:
         """The spool has records in first..last."""

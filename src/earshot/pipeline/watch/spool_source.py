@@ -275,7 +275,7 @@ class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark makes no batch where the offsets are what they were.
         return end if end == start else self.ended.move(start, end, found)
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Share]:
         return shares(start, end, self.tasks, self.ended.positions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 from earshot.errors import LakeError
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.spark.session import is_connect, parallelism
+from earshot.pipeline.spark.tasks import rows_of_items
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.alone import alone
 from earshot.pipeline.watch.batch_step import BatchStep
 from earshot.pipeline.watch.spool_segments import Offsets, check_folders
-from earshot.pipeline.watch.spool_source import DDL, Share, SpoolStreamReader, read_share
+from earshot.pipeline.watch.spool_source import DDL, SpoolStreamReader, read_share
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
 from earshot.pipeline.watch.watch_state import Commit, Report, WatchSettings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -159,24 +159,8 @@ class ConnectQuery:
 
     def _make(self, batch: int, start: Offsets, end: Offsets) -> None:
         shares = self._reader.partitions(start, end)
-        tasks = max(1, len(shares))
-        rows = self._session.range(0, tasks, 1, tasks).mapInArrow(_ReadShares(shares), DDL)
-        self._step(rows, batch)
+        self._step(rows_of_items(self._session, shares, read_share, DDL), batch)
         self._checkpoint.end(batch)
-
-
-class _ReadShares:
-    """What the tasks of a batch do: each reads the share with its number."""
-
-    def __init__(self, shares: Sequence[Any]) -> None:
-        self.shares = list(shares)
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                if number < len(self.shares):
-                    share: Share = self.shares[number]
-                    yield from read_share(share)
 
 
 DRIVER_MEMORY = "1g"

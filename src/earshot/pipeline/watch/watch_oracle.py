@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from earshot.events import Event
 from earshot.filters import Viewer
 from earshot.pipeline.campaigns.run_figures import area_of
+from earshot.pipeline.campaigns.run_pairs import loss_cause
 from earshot.pipeline.lake.batch_files import stem_of
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.lake.folder import Folder
@@ -105,30 +106,25 @@ def trajectories_of(positions: pa.Table) -> dict[Key, Trajectory]:
     return found
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """What the one task of a fold does."""
-
-    positions: WindowPositions
-    known: frozenset[Key]
-    watch: str
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            found = trajectories_of(self.positions.rows())
-            rows = [
-                (*key, trajectory.times[-1], trajectory.xs[-1], trajectory.ys[-1])
-                for key, trajectory in found.items()
-                if key in self.known
-            ]
-            table = pa.Table.from_pylist([dict(zip(PLACES.names, row, strict=True)) for row in rows], schema=PLACES)
-            file = DataFiles(self.positions.folder).write_table("watched_positions", table, watch=self.watch)
-            yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
+def _fold(
+    positions: WindowPositions, known: frozenset[Key], watch: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In the one task of a fold: the last places, as a file."""
+    for _ in batches:
+        found = trajectories_of(positions.rows())
+        rows = [
+            (*key, trajectory.times[-1], trajectory.xs[-1], trajectory.ys[-1])
+            for key, trajectory in found.items()
+            if key in known
+        ]
+        table = pa.Table.from_pylist([dict(zip(PLACES.names, row, strict=True)) for row in rows], schema=PLACES)
+        file = DataFiles(positions.folder).write_table("watched_positions", table, watch=watch)
+        yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
 
 
 def fold_positions(session: SparkSession, positions: WindowPositions, known: Iterable[Key], watch: str) -> DataFile:
     """One file with the last place of each known node, written by a task and not committed."""
-    task = _Fold(positions, frozenset(known), watch)
+    task = partial(_fold, positions, frozenset(known), watch)
     row = session.range(0, 1, 1, 1).mapInArrow(task, "file string").collect()[0]
     found: Mapping[str, object] = json.loads(row["file"])
     return DataFile(**found)  # type: ignore[arg-type]
@@ -320,11 +316,9 @@ class _Records:
         }
 
     def _loss(self, key: Key, node: str) -> str:
-        if drops := self._drops.get((*key, node)):
-            return f"dropped: {', '.join(sorted(drops))}"
-        if (*key, node) in self._receptions:
-            return "heard, not delivered"
-        return "never heard" if key in self._sent else "never sent"
+        drops = self._drops.get((*key, node))
+        dropped = ", ".join(sorted(drops)) if drops else None
+        return loss_cause(dropped, (*key, node) in self._receptions, key in self._sent)
 
 
 def workload_of(network: str, protocol: str) -> str:

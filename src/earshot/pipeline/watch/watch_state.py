@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -171,7 +170,7 @@ class StateLog:
 
     def read(self, networks: dict[str, str]) -> tuple[WatchedSessions, RunningMetrics, RunningMetrics]:
         """The sessions, the sums of settled events, and those of settled and open events."""
-        sessions, metrics = WatchedSessions(networks=networks), RunningMetrics()
+        sessions, metrics = WatchedSessions(networks), RunningMetrics()
         opened: list[Mapping[str, Any]] = []
         last = -1
         for batch, kind, key, value in self._rows():
@@ -224,10 +223,6 @@ class StateLog:
         rows += [(LOST, msgspec.json.encode(loss).decode(), str(count)) for loss, count in metrics.losses.items()]
         if rows:
             self.files.put_instead(self._write(rows, 0, batch))
-
-    def size(self) -> Counter[str]:
-        """How many rows of each kind there are."""
-        return Counter(kind for _, kind, _, _ in self._rows())
 
     def _rows(self) -> Iterable[tuple[int, str, str, str]]:
         log = TableLog(self.lake.folder, self.files.kind)

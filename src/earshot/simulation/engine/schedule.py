@@ -14,7 +14,7 @@ from earshot.protocols.machine import Announcement
 from earshot.protocols.services.fences import Fence
 from earshot.records import DropReason, Kind
 from earshot.records.details import SubscribeDetail, write_announcement, write_detail
-from earshot.records.sessions import Session, SubscriptionSpan
+from earshot.records.sessions import AnnouncementSpan, Session, SubscriptionSpan
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import Counts
@@ -65,6 +65,30 @@ class Application:
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     fences: dict[str, Fence] = field(default_factory=dict)
     published: int = 0
+
+    def subscribe(self, subscription: Subscription, now: float) -> SubscriptionSpan:
+        """Begin a subscription."""
+        text = filter_text(subscription.filter)
+        span = SubscriptionSpan(self.session.node, subscription.id, text, subscription.region, start=now)
+        self.session.subscribe(span)
+        self.subscriptions[subscription.id] = subscription
+        return span
+
+    def unsubscribe(self, id: str, now: float) -> bool:
+        """End a subscription; whether there was one."""
+        self.session.unsubscribe(id, now)
+        return self.subscriptions.pop(id, None) is not None
+
+    def announce(self, announcement: Announcement, now: float) -> None:
+        """Begin an announcement."""
+        span = AnnouncementSpan(self.session.node, announcement.event_type.subject, announcement.proximity, now)
+        self.session.announce(span)
+        self.announcements[announcement.name] = announcement
+
+    def unannounce(self, name: str, now: float) -> bool:
+        """End an announcement; whether there was one."""
+        self.session.unannounce(name, now)
+        return self.announcements.pop(name, None) is not None
 
     def stamp(self, event: Event, time: float, position: Position, velocity: Velocity) -> Event:
         """The event as its publishing node sends it: numbered, dated, placed, with the area its type
@@ -217,34 +241,27 @@ class Schedule:
         engine.publish(i, stamped)
 
     def _subscribe(self, i: int, subscription: Subscription) -> None:
-        application, text = self._applications[i], filter_text(subscription.filter)
-        span = SubscriptionSpan(
-            self._engine.names[i], subscription.id, text, subscription.region, start=self._queue.now
-        )
+        span = self._applications[i].subscribe(subscription, self._queue.now)
         self.subscriptions.append(span)
-        application.session.subscribe(span)
-        application.subscriptions[subscription.id] = subscription
         if self._engine.log is not None:
-            detail = write_detail(SubscribeDetail(text, subscription.region))
+            detail = write_detail(SubscribeDetail(span.filter, span.region))
             self._record(Kind.SUBSCRIBE, i, subscription=subscription.id, detail=detail)
         self._engine.call(i, "subscribe", subscription)
 
     def _unsubscribe(self, i: int, id: str) -> None:
-        application = self._applications[i]
-        if application.subscriptions.pop(id, None) is not None:
-            application.session.unsubscribe(id, self._queue.now)
+        if self._applications[i].unsubscribe(id, self._queue.now):
             self._record(Kind.UNSUBSCRIBE, i, subscription=id)
             self._engine.call(i, "unsubscribe", id)
 
     def _announce(self, i: int, announcement: Announcement) -> None:
         event_type = announcement.event_type
-        self._applications[i].announcements[announcement.name] = announcement
+        self._applications[i].announce(announcement, self._queue.now)
         detail = write_announcement(event_type, announcement.proximity, announcement.producer)
         self._record(Kind.ANNOUNCE, i, detail=detail)
         self._engine.call(i, "announce", announcement)
 
     def _unannounce(self, i: int, name: str) -> None:
-        if self._applications[i].announcements.pop(name, None) is not None:
+        if self._applications[i].unannounce(name, self._queue.now):
             self._record(Kind.UNANNOUNCE, i, detail=name)
             self._engine.call(i, "unannounce", name)
 

@@ -11,11 +11,11 @@ import heapq
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from earshot.errors import SettingsError
+from earshot.errors import SettingsError, listed
 from earshot.records.trajectories import Trajectories
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive, SettingsTable
 from earshot.simulation.faults import Partition
-from earshot.simulation.media.neighbours import Neighbours
+from earshot.simulation.media.neighbours import FixedNeighbours, Neighbours
 
 State = Literal["up", "down", "free"]
 Link = tuple[str, str]
@@ -108,36 +108,15 @@ def _check_links(links: Sequence[Link]) -> None:
             raise SettingsError(f"a link names two different nodes, got {list(link)}")
 
 
-class Everybody:
-    """An overlay's neighbours: all nodes."""
-
-    def __init__(self, nodes: int) -> None:
-        self._all = list(range(nodes))
-
-    def of(self, i: int, t: float) -> list[int]:
-        return self._all
-
-    def version(self, t: float) -> Hashable:
-        return 0
-
-
-class FixedGraph:
-    """Neighbours by a given graph."""
-
-    def __init__(self, names: Sequence[str], graph: Sequence[Link]) -> None:
-        index = _index_of(names)
-        found: list[set[int]] = [set() for _ in names]
-        for a, b in graph:
-            i, j = _numbers(index, a, b)
-            found[i].add(j)
-            found[j].add(i)
-        self._lists = [sorted(near) for near in found]
-
-    def of(self, i: int, t: float) -> list[int]:
-        return self._lists[i]
-
-    def version(self, t: float) -> Hashable:
-        return 0
+def _of_graph(names: Sequence[str], graph: Sequence[Link]) -> Neighbours:
+    """The neighbours that a graph gives."""
+    index = _index_of(names)
+    found: list[set[int]] = [set() for _ in names]
+    for a, b in graph:
+        i, j = _numbers(index, a, b)
+        found[i].add(j)
+        found[j].add(i)
+    return FixedNeighbours([sorted(near) for near in found])
 
 
 class ScriptedLinks:
@@ -185,7 +164,7 @@ class ScriptedLinks:
 
 def scripted(names: Sequence[str], radio: Neighbours, script: LinkScript) -> Neighbours:
     """The radio's neighbours under this script."""
-    under = radio if script.graph is None else FixedGraph(names, script.graph)
+    under = radio if script.graph is None else _of_graph(names, script.graph)
     return ScriptedLinks(names, under, script) if script.changes or script.rotations else under
 
 
@@ -196,13 +175,8 @@ def _index_of(names: Sequence[str]) -> dict[str, int]:
 def _numbers(index: Mapping[str, int], a: str, b: str) -> tuple[int, int]:
     for name in (a, b):
         if name not in index:
-            raise SettingsError(f"the links name a node {name!r}; the scenario has {_some(index)}")
+            raise SettingsError(f"the links name a node {name!r}; the scenario has {listed(list(index), 8)}")
     return index[a], index[b]
-
-
-def _some(index: Mapping[str, int]) -> str:
-    names = list(index)
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 # Partitions.

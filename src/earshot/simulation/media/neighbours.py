@@ -42,7 +42,9 @@ class Neighbours(Protocol):
 def neighbours_within(trajectories: Trajectories, range_m: float) -> Neighbours:
     """The neighbours of these nodes at this range."""
     if trajectories.static:
-        return StillNeighbours(trajectories.positions(0.0), range_m)
+        x, y = trajectories.positions(0.0).T
+        a, b, _ = pairs_within(x, y, range_m)
+        return FixedNeighbours(_lists(len(x), a, b))
     return MovingNeighbours(trajectories, range_m)
 
 
@@ -59,12 +61,11 @@ def _lists(n: int, a: Ints, b: Ints) -> list[list[int]]:
     return [flat[low:high] for low, high in pairwise(bounds)]
 
 
-class StillNeighbours:
-    """Nodes that never move."""
+class FixedNeighbours:
+    """Lists of neighbours that never change."""
 
-    def __init__(self, points: Floats, range_m: float) -> None:
-        a, b, _ = pairs_within(points[:, 0], points[:, 1], range_m)
-        self._lists = _lists(len(points), a, b)
+    def __init__(self, lists: list[list[int]]) -> None:
+        self._lists = lists
 
     def of(self, i: int, t: float) -> list[int]:
         return self._lists[i]

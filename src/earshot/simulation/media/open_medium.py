@@ -11,9 +11,9 @@ from earshot.simulation.faults import Partition
 from earshot.simulation.media.capture import CapturingRadio
 from earshot.simulation.media.collision_free import LossyRadio, OverlayNetwork, UnitDiskRadio
 from earshot.simulation.media.contention import ContentionRadio
-from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, scripted
+from earshot.simulation.media.links import LinkScript, Partitioned, scripted
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, OutsideMedium, Overlay, UnitDisk
-from earshot.simulation.media.neighbours import Neighbours, neighbours_within
+from earshot.simulation.media.neighbours import FixedNeighbours, Neighbours, neighbours_within
 from earshot.simulation.media.reactive_routing import ReactiveRouting
 from earshot.simulation.media.reception import Disk
 from earshot.simulation.media.reception_draws import reception_draws
@@ -89,7 +89,7 @@ class OpenAir:
     within: Callable[[float], Neighbours]
     "The neighbours of nodes at a range, where scripted links and partitions leave them."
     host: MediumHost
-    "The engine: what was sent, received and lost is told to it."
+    "The engine, which is notified of what was sent, received and lost."
     random: Random
     "The medium's own random source."
 
@@ -138,7 +138,9 @@ def open_medium(
             opened: Medium = settings.settings.open(OpenAir(trajectories, within, host, random))
             return opened
         case Overlay():
-            cut = bool(partitions or settings.links)
-            everybody = Everybody(len(trajectories))
-            reachable = _linked(everybody, settings.links, trajectories, partitions) if cut else None
+            reachable = None
+            if partitions or settings.links:
+                nodes = len(trajectories)
+                every_node = FixedNeighbours([list(range(nodes))] * nodes)
+                reachable = _linked(every_node, settings.links, trajectories, partitions)
             return OverlayNetwork(settings, trajectories, reachable, host, random, seed)

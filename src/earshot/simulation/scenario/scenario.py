@@ -9,7 +9,6 @@ does not have are dropped. None removes a key.
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
@@ -19,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from earshot.errors import ScenarioError
+from earshot.errors import ScenarioError, nearest_name
 from earshot.protocols.catalogue import protocol as protocol_named
 from earshot.protocols.machine import Machine
 from earshot.settings import (
@@ -403,10 +402,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
 
 
 def _no_node(where: str, name: str, known: tuple[str, ...]) -> ScenarioError:
-    nearest = difflib.get_close_matches(name, known, n=1)
-    some = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {some}"
-    return ScenarioError(f"{where}: no node or group is called {name!r}; {hint}")
+    return ScenarioError(f"{where}: no node or group is called {name!r}; {nearest_name(name, known, 8)}")
 
 
 def _nodes_of_faults(faults: FaultSettings) -> Iterator[tuple[str, str]]:

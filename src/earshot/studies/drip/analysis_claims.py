@@ -155,9 +155,9 @@ _UNREACHED = "destinations that were never reached are not in it"
 def time_to_all(rows: Rows) -> Finding:
     by_l = _by_nearest(rows)
     parts = [
-        ("m", trend(rows["delay"], "copies", "brokers", REACHED, -1, _UNREACHED).all_readings[0]),
-        ("k", trend(rows["delay"], "brokers", "copies", REACHED, 1, _UNREACHED).all_readings[0]),
-        ("l alone (k = 20, m = 2)", trend(by_l, "nearest", "brokers", REACHED, 1, _UNREACHED).all_readings[0]),
+        ("m", trend(rows["delay"], "copies", "brokers", REACHED, -1, _UNREACHED).readings[0]),
+        ("k", trend(rows["delay"], "brokers", "copies", REACHED, 1, _UNREACHED).readings[0]),
+        ("l alone (k = 20, m = 2)", trend(by_l, "nearest", "brokers", REACHED, 1, _UNREACHED).readings[0]),
     ]
     readings = [replace(part, reading=f"with {name}") for name, part in parts]
     return found(

@@ -83,6 +83,13 @@ def _routings(units: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
 
 QUICK = {"units": [15], "seed": [0]}
 
+
+def _figure(name: str, points: dict[str, Sequence[Any]], **quick: Sequence[Any]) -> Experiment:
+    """Runs at these points; `--quick` takes other values of some, a smaller network and a shorter run."""
+    whole = cases(**points, units=[UNITS], seed=SEEDS)
+    return Experiment(name, simulated, whole, _small(cases(**{**points, **quick}, **QUICK)))
+
+
 STUDY = Study(
     name="drip",
     paper=Drip.paper,
@@ -91,35 +98,14 @@ STUDY = Study(
         Experiment("growing", grown, _sizes([1000, 200], 20, SEEDS), _sizes([160], 5, [0])),
         Experiment("routing", simulated, _routings(40, SEEDS), _small(_routings(5, [0]))),
         Experiment("load", simulated, _loads([3.2], UNITS, SEEDS), _small(_loads([6.4], 10, [0]))),
-        Experiment(
-            "epidemic",
-            simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=[2], protocol=["drip-sf"], units=[UNITS], seed=SEEDS),
-            _small(cases(brokers=[10, 20], nearest=[5], copies=[2], protocol=["drip-sf"], **QUICK)),
+        _figure(
+            "epidemic", {"brokers": BROKERS, "nearest": [5], "copies": [2], "protocol": ["drip-sf"]}, brokers=[10, 20]
         ),
-        Experiment(
-            "delay",
-            simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=COPIES, units=[UNITS], seed=SEEDS),
-            _small(cases(brokers=[10, 20], nearest=[5], copies=COPIES, **QUICK)),
-        ),
-        Experiment(
-            "coverage",
-            simulated,
-            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[UNITS], seed=SEEDS),
-            _small(cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK)),
-        ),
-        Experiment(
-            "nearest",
-            simulated,
-            cases(brokers=[20], nearest=[1, 2, 7], copies=[2], units=[UNITS], seed=SEEDS),
-            _small(cases(brokers=[20], nearest=[2], copies=[2], **QUICK)),
-        ),
-        Experiment(
-            "selection",
-            simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[UNITS], seed=SEEDS),
-            _small(cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK)),
+        _figure("delay", {"brokers": BROKERS, "nearest": [5], "copies": COPIES}, brokers=[10, 20]),
+        _figure("coverage", {"brokers": BROKERS, "nearest": [4], "copies": COPIES}, brokers=[10, 20], copies=[1, 4]),
+        _figure("nearest", {"brokers": [20], "nearest": [1, 2, 7], "copies": [2]}, nearest=[2]),
+        _figure(
+            "selection", {"brokers": BROKERS, "nearest": [5], "copies": [2], "selection": ["random"]}, brokers=[10, 20]
         ),
         Experiment(
             "settings",

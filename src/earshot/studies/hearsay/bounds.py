@@ -66,7 +66,7 @@ def least_transmissions(source: int, receivers: Iterable[int], linked: Linked) -
 
 
 def omniscient_transmissions(source: int, receivers: Iterable[int], linked: Linked) -> int:
-    """What a greedy choice of speakers needs: whoever reaches most receivers anew, or the next on the way to one."""
+    """What a greedy choice of speakers needs: next the node that reaches most new receivers, or leads towards one."""
     lacking = {one for one in receivers if one != source}
     reached, spoken, speaker = {source}, set[int](), source
     while lacking:

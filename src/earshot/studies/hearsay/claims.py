@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import fmean
 
-from earshot.studies.figures import Row, Series, curve, grouped, rows_at
-from earshot.studies.study import Claims, Finding, Rows, not_measurable
+from earshot.studies.figures import Row, Series, curve, grouped, mean_of, rows_at
+from earshot.studies.study import Claims, Finding, Rows, not_measurable, stated
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -18,8 +17,7 @@ CARRIED = 0.95
 
 def mean(rows: Iterable[Row], what: str) -> float:
     """The mean of a column, without runs in which it is undefined."""
-    values = [float(row[what]) for row in rows if row[what] is not None]
-    return fmean(values) if values else float("nan")
+    return mean_of(rows, what).mean
 
 
 def by_protocol(rows: Iterable[Row], what: str) -> dict[str, float]:
@@ -41,7 +39,7 @@ def no_worse(rows: Iterable[Row], *by: str) -> Finding:
         name, other = best_other(delivery)
         holds = holds and delivery[OURS] >= other - 0.2 * POINT
         texts.append(f"{' '.join(f'{part}' for part in key)}: {delivery[OURS]:.4f}, {name} {other:.4f}")
-    return Finding("; ".join(texts), holds)
+    return stated("; ".join(texts), holds)
 
 
 def cheapest_near(group: Iterable[Row]) -> tuple[str, float] | None:
@@ -63,7 +61,7 @@ def costs_half_of(rows: Iterable[Row], by: str, reason: str) -> Finding:
             continue
         holds = holds and ours <= 0.5 * near[1]
         texts.append(f"{key}: {ours:.0f} B, {near[0]} {near[1]:.0f} B")
-    return Finding("; ".join(texts), holds, "" if holds else reason)
+    return stated("; ".join(texts), holds, reason)
 
 
 # The built-in scenarios.
@@ -104,7 +102,7 @@ def half_is_missed_with_perfect_places(rows: Rows) -> Finding:
                 f"{name}: half is {half:.0f} B, {needed:.0f} B needed (knowing the subscriptions "
                 f"{mean(bound, 'omniscient_bytes'):.0f} B, at the very least {mean(bound, 'least_bytes'):.0f} B)"
             )
-    return Finding("; ".join(texts) or "nowhere missed", holds)
+    return stated("; ".join(texts) or "nowhere missed", holds)
 
 
 @claim("in the disaster it delivers 97 % of what is reachable", "evaluation", "at the scenario's own rate")
@@ -117,7 +115,7 @@ def delivers_the_reachable(rows: Rows) -> Finding:
     shares = {name: delivery / ceiling for name, delivery in by_protocol(group, "delivery").items()}
     name, other = best_other(shares)
     text = f"{100 * shares[OURS]:.1f} %, {name} {100 * other:.1f} % (reachable: {100 * ceiling:.1f} % of all)"
-    return Finding(text, shares[OURS] >= 0.97)
+    return stated(text, shares[OURS] >= 0.97)
 
 
 @claim("it delivers no less on recorded traces", "evaluation", "the best other's delivery, less 0.2 points")
@@ -143,13 +141,13 @@ def half_of_flooding(rows: Rows) -> Finding:
         cost = by_protocol(group, "bytes")
         holds = holds and cost[OURS] <= 0.5 * cost["flooding"]
         texts.append(f"{scenario}: {cost[OURS] / cost['flooding']:.2f}")
-    return Finding("; ".join(texts), holds)
+    return stated("; ".join(texts), holds)
 
 
 @claim("nothing is delivered that was not asked for", "evaluation", "precision 1")
 def precise(rows: Rows) -> Finding:
     worst = min(row["precision"] for row in rows_at(rows["scenarios"], protocol=OURS) if row["precision"] is not None)
-    return Finding(f"lowest precision {worst:.4f}", worst == 1.0)
+    return stated(f"lowest precision {worst:.4f}", worst == 1.0)
 
 
 @claim(
@@ -164,7 +162,7 @@ def fast_enough(rows: Rows) -> Finding:
         late = by_protocol(group, "p95_s")
         holds = holds and late[OURS] <= 3.0 * late["flooding"]
         texts.append(f"{scenario}: {1000 * late[OURS]:.0f} ms, flooding {1000 * late['flooding']:.0f} ms")
-    return Finding("; ".join(texts), holds)
+    return stated("; ".join(texts), holds)
 
 
 # Load.
@@ -189,7 +187,7 @@ def carries_load(rows: Rows) -> Finding:
         most, carried = max(row["rate"] for row in group), carried_loads(group)
         holds = holds and carried[OURS] >= min(wanted, most)
         texts.append(f"{scenario}: " + ", ".join(f"{name} {rate:g}x" for name, rate in carried.items()))
-    return Finding("of the loads tried, " + "; ".join(texts), holds, series=lines)
+    return stated("of the loads tried, " + "; ".join(texts), holds, series=lines)
 
 
 def carried_loads(group: Iterable[Row]) -> dict[str, float]:
@@ -213,7 +211,7 @@ def carries_four_times(rows: Rows) -> Finding:
         holds = holds and carried[OURS] >= 4.0 * other
         texts.append(f"{scenario}: {carried[OURS]:g} times its own rate, {name} {other:g} times")
     reason = "STEAM and contention-based forwarding carry more than the sketch was measured against"
-    return Finding("of the loads tried, " + "; ".join(texts), holds, "" if holds else reason)
+    return stated("of the loads tried, " + "; ".join(texts), holds, reason)
 
 
 # Radios, loss, wrong places.
@@ -240,7 +238,7 @@ def wrong_places(rows: Rows) -> Finding:
     line = curve(rows["wrong places"], "position_error_m", "delivery")
     means = line.means
     loss = means[0.0] - means[10.0]
-    return Finding(f"{100 * loss:.2f} points; {line:.4f}", loss <= 0.5 * POINT, series=[line.series(OURS)])
+    return stated(f"{100 * loss:.2f} points; {line:.4f}", loss <= 0.5 * POINT, series=[line.series(OURS)])
 
 
 # Density, speed, churn.
@@ -281,4 +279,4 @@ def every_ingredient_pays(rows: Rows) -> Finding:
                 most += f" {scenario} {-100 * lost:+.1f} points, bytes x{dearer:.2f}"
         holds = holds and pays
         texts.append(f"{ingredient}:{most or ' no effect'}")
-    return Finding("; ".join(texts), holds)
+    return stated("; ".join(texts), holds)

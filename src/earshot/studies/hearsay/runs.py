@@ -58,7 +58,7 @@ TRACES: Mapping[str, RecordedTrace] = {
 
 
 def trace_file(trace: str) -> Path | None:
-    """The trace's file; None where its folder is not at hand."""
+    """The trace's file; None where it is not there."""
     name = TRACES[trace].file
     file = Path(os.environ.get("EARSHOT_DATA", "data"), name) if name else built_in_traces()[trace]
     return file.resolve() if file.is_file() else None
@@ -85,7 +85,7 @@ def scenario_of(case: Case) -> Scenario:
 
 def simulated(case: Case) -> list[Row]:
     """The figures of one run. The case names `scenario` or `trace`, `protocol` and `seed`, and perhaps `without` (an
-    ingredient of Hearsay that is taken out), or what `changes_of` reads. A trace that is not at hand gives no row."""
+    ingredient of Hearsay that is taken out), or what `changes_of` reads. A trace without its file gives no row."""
     if "trace" in case and trace_file(case["trace"]) is None:
         return []
     scenario = scenario_of(case)

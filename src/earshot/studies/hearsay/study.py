@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from earshot.studies.hearsay.bounds import bounds
 from earshot.studies.hearsay.claims import CLAIMS
 from earshot.studies.hearsay.runs import ABLATIONS, TRACES, simulated
@@ -19,6 +22,13 @@ RADIOS = ("802.11p-6M", "802.11b-2M", "802.11b-1M", "lora-fsk-50k")
 BASIC = "802.11b-1M"
 SHORT_S = 30.0
 
+
+def _quick(**parameters: Iterable[Any]) -> list[dict[str, Any]]:
+    """Cases of one short run for each value: of the scenario `base`, unless they name another or a trace."""
+    where: dict[str, Iterable[Any]] = {} if "trace" in parameters else {"scenario": ["base"]}
+    return cases(**{**where, "duration_s": [SHORT_S], "seed": [201], **parameters})
+
+
 EXPERIMENTS = (
     Experiment(
         "load",
@@ -29,7 +39,7 @@ EXPERIMENTS = (
             *cases(scenario=["disaster"], radio=[BASIC], rate=[1.0, 2.0, 4.0], protocol=LOADED, seed=SEEDS),
             *cases(scenario=["disaster"], radio=[BASIC], rate=[8.0], protocol=["hearsay"], seed=SEEDS),
         ],
-        quick=cases(scenario=["city"], rate=[1.0, 2.0], protocol=["hearsay", "cbf"], duration_s=[SHORT_S], seed=[201]),
+        quick=_quick(scenario=["city"], rate=[1.0, 2.0], protocol=["hearsay", "cbf"]),
     ),
     Experiment(
         "scenarios",
@@ -38,9 +48,7 @@ EXPERIMENTS = (
             *cases(scenario=SCENARIOS, radio=[BASIC], protocol=EVERYBODY, seed=SEEDS),
             *cases(scenario=LARGE, radio=[BASIC], protocol=FLOODS, seed=SEEDS),
         ],
-        quick=cases(
-            scenario=["base"], protocol=["hearsay", "cbf", "flooding"], duration_s=[SHORT_S], radio=[BASIC], seed=[201]
-        ),
+        quick=_quick(protocol=["hearsay", "cbf", "flooding"], radio=[BASIC]),
     ),
     Experiment(
         "bounds",
@@ -49,19 +57,13 @@ EXPERIMENTS = (
             *cases(scenario=SCENARIOS, radio=[BASIC], seed=SEEDS),
             *cases(trace=["liverpool", "ns2", "market-town"], radio=[BASIC], seed=SEEDS),
         ],
-        quick=cases(scenario=["base"], duration_s=[SHORT_S], radio=[BASIC], seed=[201]),
+        quick=_quick(radio=[BASIC]),
     ),
     Experiment(
         "traces",
         simulated,
         cases=cases(trace=list(TRACES), radio=[BASIC], protocol=FLOODS, seed=SEEDS),
-        quick=cases(
-            trace=["market-town"],
-            radio=[BASIC],
-            protocol=["hearsay", "cbf", "flooding"],
-            duration_s=[SHORT_S],
-            seed=[201],
-        ),
+        quick=_quick(trace=["market-town"], radio=[BASIC], protocol=["hearsay", "cbf", "flooding"]),
     ),
     Experiment(
         "radios",
@@ -70,14 +72,7 @@ EXPERIMENTS = (
             *cases(scenario=["base"], radio=RADIOS, rate=[1.0], protocol=FLOODS, seed=SEEDS),
             *cases(scenario=["base"], radio=["lora-fsk-50k"], rate=[0.25, 4.0], protocol=FLOODS, seed=SEEDS),
         ],
-        quick=cases(
-            scenario=["base"],
-            radio=["lora-fsk-50k"],
-            rate=[1.0],
-            protocol=["hearsay", "cbf"],
-            duration_s=[SHORT_S],
-            seed=[201],
-        ),
+        quick=_quick(radio=["lora-fsk-50k"], rate=[1.0], protocol=["hearsay", "cbf"]),
     ),
     Experiment(
         "lossy",
@@ -86,45 +81,31 @@ EXPERIMENTS = (
             *cases(scenario=["base"], lossy_m=[[100.0, 200.0]], protocol=["hearsay", "flooding"], seed=SEEDS),
             *cases(scenario=["city"], lossy_m=[[80.0, 160.0]], protocol=["hearsay", "flooding"], seed=SEEDS),
         ],
-        quick=cases(
-            scenario=["base"],
-            lossy_m=[[100.0, 200.0]],
-            protocol=["hearsay", "flooding"],
-            duration_s=[SHORT_S],
-            seed=[201],
-        ),
+        quick=_quick(lossy_m=[[100.0, 200.0]], protocol=["hearsay", "flooding"]),
     ),
     Experiment(
         "wrong places",
         simulated,
         cases=cases(scenario=["base"], position_error_m=[0.0, 5.0, 10.0, 20.0], protocol=["hearsay"], seed=SEEDS),
-        quick=cases(
-            scenario=["base"], position_error_m=[0.0, 10.0], protocol=["hearsay"], duration_s=[SHORT_S], seed=[201]
-        ),
+        quick=_quick(position_error_m=[0.0, 10.0], protocol=["hearsay"]),
     ),
     Experiment(
         "density",
         simulated,
         cases=cases(scenario=["base"], nodes=[10, 30, 100, 300, 1000], protocol=FLOODS, duration_s=[60.0], seed=SEEDS),
-        quick=cases(
-            scenario=["base"], nodes=[10, 60], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[201]
-        ),
+        quick=_quick(nodes=[10, 60], protocol=["hearsay", "flooding"]),
     ),
     Experiment(
         "speed",
         simulated,
         cases=cases(scenario=["base"], speed_m_s=[0.0, 10.0, 20.0, 40.0], protocol=FLOODS, seed=SEEDS),
-        quick=cases(
-            scenario=["base"], speed_m_s=[0.0, 40.0], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[201]
-        ),
+        quick=_quick(speed_m_s=[0.0, 40.0], protocol=["hearsay", "flooding"]),
     ),
     Experiment(
         "churn",
         simulated,
         cases=cases(scenario=["base"], presence_s=[30.0, 120.0], protocol=FLOODS, seed=SEEDS),
-        quick=cases(
-            scenario=["base"], presence_s=[30.0], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[201]
-        ),
+        quick=_quick(presence_s=[30.0], protocol=["hearsay", "flooding"]),
     ),
     Experiment(
         "ingredients",
@@ -136,14 +117,7 @@ EXPERIMENTS = (
             without=list(ABLATIONS),
             seed=SEEDS,
         ),
-        quick=cases(
-            scenario=["base"],
-            radio=[BASIC],
-            protocol=["hearsay"],
-            without=["whole", "suppression"],
-            duration_s=[SHORT_S],
-            seed=[201],
-        ),
+        quick=_quick(radio=[BASIC], protocol=["hearsay"], without=["whole", "suppression"]),
     ),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import log10
 from statistics import fmean, median
@@ -10,7 +11,7 @@ from statistics import fmean, median
 from earshot.studies.figures import Estimate, Row, Series, curve, estimate, fit_line, grouped, rows_at, seeds_of
 from earshot.studies.steam.crossing import TABLE_1
 from earshot.studies.steam.runs import RANGE_M
-from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as, stated
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -299,12 +300,6 @@ def by_lane(rows: Rows) -> list[dict[str, float]]:
     ]
 
 
-def _stated(finding: Finding, seeds: int) -> Finding:
-    """The finding as one reading, with its number of seeds."""
-    reading = read_as("as stated", finding.measured, finding.holds, seeds, why=finding.reason)
-    return found(reading, series=finding.series)
-
-
 def _lanes_text(values: Iterable[str]) -> str:
     """One value for each of table 1's lanes, in words."""
     return ", ".join(f"{lane.approach}/{lane.number}: {value}" for lane, value in zip(TABLE_1, values, strict=True))
@@ -327,7 +322,7 @@ def _events(rows: Rows, which: str, reason: str = "") -> Finding:
         f"{count:.2f} ({percent:+.1f} %)" for count, percent in zip(each, off, strict=True)
     )
     scaled = [count * lane.vehicles for count, lane in zip(each, TABLE_1, strict=True)]
-    return Finding(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(scaled, theirs))
+    return stated(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(scaled, theirs))
 
 
 @claim(
@@ -371,7 +366,7 @@ def fewer_events(rows: Rows) -> Finding:
     theirs = [lane.decrease for lane in TABLE_1]
     off = [decrease - paper for decrease, paper in zip(ours, theirs, strict=True)]
     measured = _lanes_text(f"{decrease:.1f} % ({points:+.1f})" for decrease, points in zip(ours, off, strict=True))
-    return Finding(measured, all(abs(points) <= 1.0 for points in off), series=_lanes(ours, theirs))
+    return stated(measured, all(abs(points) <= 1.0 for points in off), series=_lanes(ours, theirs))
 
 
 @claim(
@@ -439,13 +434,9 @@ def two_events_before_braking(rows: Rows) -> Finding:
 def raising_is_flat(rows: Rows) -> Finding:
     announced = _flat(rows, "raise", "1.8 ms on the notebook, 0.03 ms on the controller, sending included", 1800.0)
     subscribed = _flat(rows, "raise to subscribers", "subscribers are not known to a producer elsewhere", None)
-
-    def reading(words: str, finding: Finding) -> ClaimReading:
-        return ClaimReading(words, finding.measured, finding.holds, seeds=0, reason=finding.reason)
-
     return found(
-        reading("number of announcements", announced),
-        reading("number of subscribers on its own device", subscribed),
+        replace(announced.readings[0], reading="number of announcements"),
+        replace(subscribed.readings[0], reading="number of subscribers on its own device"),
         series=announced.series,
     )
 
@@ -469,7 +460,7 @@ def hardware(_: Rows) -> Finding:
     fails_if="delivering looks through all subscriptions",
 )
 def delivering_is_flat(rows: Rows) -> Finding:
-    return _stated(_flat(rows, "deliver", "figure 12's values are not in the text", None), seeds=0)
+    return _flat(rows, "deliver", "figure 12's values are not in the text", None)
 
 
 FLAT_PERCENT = 10.0
@@ -487,12 +478,13 @@ def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | No
     lines = [Series(f"{operation}, microseconds", sizes, list(middle.values()))]
     if paper_microseconds is not None:
         lines.append(Series("notebook, figure 11", sizes, [paper_microseconds] * len(sizes), paper=True))
-    return Finding(
+    return stated(
         f"{typical:.1f} microseconds ({paper}); slope {slope:+.2f} % a decade [{low:+.2f}, {high:+.2f}], "
         f"sizes {sizes[0]:,} to {sizes[-1]:,}",
         max(-low, high) <= FLAT_PERCENT,
         "times rise or fall with the size, or were too noisy to tell",
         series=lines,
+        seeds=0,
     )
 
 
@@ -508,7 +500,7 @@ def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | No
 def forty_do_not_collide(rows: Rows) -> Finding:
     draws = rows_at(rows["collisions"], announcements=40)
     free = sum(row["sharing"] == 0 for row in draws)
-    return Finding(f"no collision in {free} of {len(draws)} draws", free == len(draws))
+    return stated(f"no collision in {free} of {len(draws)} draws", free == len(draws))
 
 
 @claim(
@@ -528,7 +520,7 @@ def forty_thousand_collide_by_chance(rows: Rows) -> Finding:
         sum(row[name] for row in rows["collisions"]) for name in ("tried", "discarded", "delivered")
     )
     most = max(sharing)
-    return Finding(
+    return stated(
         f"{sharing[most]:.0f} of {most:,} share an identifier ({chance[most]:.0f} by chance for 24 bits); of {tried} "
         f"events heard in a group of the same identifier {discarded} were discarded, {delivered} delivered",
         delivered == 0 and discarded == tried,
@@ -628,7 +620,7 @@ def roads_do_not_partition(rows: Rows) -> Finding:
     sparse = [row for row in rows_at(rows["accuracy"], saturation=60) if row["scenario"] in "AB"]
     good, seeds = seeds_where(sparse, all_reached)
     measured = f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}"
-    return _stated(Finding(measured, good > seeds / 2), seeds)
+    return stated(measured, good > seeds / 2, seeds=seeds)
 
 
 @claim(

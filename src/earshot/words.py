@@ -1,8 +1,9 @@
-"""Numbers as people read them: 0.98, 12 %, 1.4 kB, 35 ms."""
+"""Numbers and lists as people read them: 0.98, 12 %, 1.4 kB, 35 ms, 3 nodes, a and b."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 _LARGE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 UNKNOWN = "–"
@@ -91,6 +92,16 @@ def interval(low: float, high: float, unit: str) -> str:
     return f"{number if shared else first} to {last}"
 
 
-def listed(words: list[str] | tuple[str, ...], last: str = "and") -> str:
+def rounded_percent(value: float) -> str:
+    """A part of a whole in percent, with one decimal, as sentences have it; a small one with two digits."""
+    return f"{100 * value:.2g} %" if 0.0 < value < 0.01 else f"{100 * value:.1f} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts: `1 node`, `2,000 nodes`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
     """a, b and c."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""

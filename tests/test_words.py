@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from earshot.pipeline.reports.formats import amount, interval, listed, percent, seconds, share
+from earshot.words import amount, interval, listed, percent, seconds, share
 
 
 @pytest.mark.parametrize(
