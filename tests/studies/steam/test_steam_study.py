@@ -215,17 +215,29 @@ def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[
 def test_times_that_are_too_noisy_do_not_show_that_they_are_flat(times: tuple[float, float], holds: bool) -> None:
     operations = ("raise", "raise to subscribers", "deliver")
     rows = [
-        {"operation": operation, "size": size, "microseconds": time}
+        {"operation": operation, "size": size, "microseconds": time, "seed": 0}
         for operation in operations
         for size in (1, 10, 100, 1000)
         for time in times
     ]
-    assert [claim({"latency": rows}).holds for claim in (claims.raising_is_flat, claims.delivering_is_flat)] == [
-        holds
-    ] * 2
+    for claim in (claims.raising_is_flat, claims.delivering_is_flat):
+        finding = claim({"latency": rows})
+        assert finding.holds is holds
+        # The interval is the slope's, in percent of the time a decade.
+        for reading in finding.all_readings:
+            assert reading.seeds == 1
+            assert reading.interval is not None
+            low, high = reading.interval
+            assert low == pytest.approx(-high)
+            assert (high <= claims.FLAT_PERCENT) is holds
 
 
 ROAD = {"scenario": "A", "saturation": 60, "speed_mph": 30, "seed": 3}
+
+
+REACHED = [
+    {"recovery": recovery, "seed": 0, "expected": 9, "delivered": 9, "right": 9, "events": 1} for recovery in (False, True)
+]
 
 
 def costs() -> Rows:
