@@ -18,7 +18,7 @@ from earshot.protocols.steam.announcements import LocalAnnouncement
 from earshot.protocols.steam.machine import Steam
 from earshot.simulation.mobility import Trajectories
 from earshot.studies.steam import claims as claims
-from earshot.studies.steam import experiments
+from earshot.studies.steam import crossing, experiments
 from earshot.studies.steam.crossing import (
     ACROSS_S,
     GREEN,
@@ -236,7 +236,8 @@ ROAD = {"scenario": "A", "saturation": 60, "speed_mph": 30, "seed": 3}
 
 
 REACHED = [
-    {"recovery": recovery, "seed": 0, "expected": 9, "delivered": 9, "right": 9, "events": 1} for recovery in (False, True)
+    {"recovery": recovery, "seed": 0, "expected": 9, "delivered": 9, "right": 9, "events": 1}
+    for recovery in (False, True)
 ]
 
 
@@ -277,14 +278,32 @@ def test_with_sixteen_bits_forty_announcements_collide(monkeypatch: pytest.Monke
     )
 
 
-def test_a_light_that_speaks_every_two_seconds_warns_too_late() -> None:
-    """Two events need 2.147 s at the most: with one in two seconds no radius of 40 m can guarantee them."""
-    case = {"beacon_interval_s": 0.1, "location_interval_s": 0.0, "vehicles": 30, "seed": 1}
-    (row,) = braking(case)
+CONTINUOUS = {"beacon_interval_s": 0.1, "location_interval_s": 0.0, "vehicles": 30, "seed": 1}
+
+
+def test_a_vehicle_that_learns_late_of_the_light_or_of_its_own_place_gets_fewer_events() -> None:
+    (row,) = braking(CONTINUOUS)
     assert row["warned"] >= 28
     assert row["beacons"] == pytest.approx(2 * 40.0 / SPEED_M_S / 0.1, rel=0.05)
-    (slow,) = braking({**case, "location_interval_s": 1.0, "beacon_interval_s": 1.0})
+    (slow,) = braking({**CONTINUOUS, "location_interval_s": 1.0, "beacon_interval_s": 1.0})
     assert slow["warned"] < row["warned"]
+
+
+def test_a_light_that_raises_an_event_every_two_seconds_warns_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 m less the braking distance take 2.147 s: two events fit in only if there is one a second."""
+
+    def warned() -> bool | None:
+        finding = claims.two_events_before_braking({"braking": [{**CONTINUOUS, **row} for row in braking(CONTINUOUS)]})
+        return finding.holds
+
+    assert warned() is True
+    each_second = crossing._past_the_light
+
+    def every_two_seconds(passing: Any, speed: Any, radius: Any, interval_s: float, *others: Any) -> Any:
+        return each_second(passing, speed, radius, 2 * interval_s, *others)
+
+    monkeypatch.setattr(crossing, "_past_the_light", every_two_seconds)
+    assert warned() is False
 
 
 def test_a_fast_consumer_may_pass_without_a_beacon() -> None:
@@ -301,6 +320,20 @@ def test_events_that_stop_after_two_hops_cost_no_more_in_larger_proximities(monk
         lambda: {"cost": [{**case, **row} for case in cases for row in cost(case)]},
         lambda: monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2)),
     )
+
+
+def test_events_that_stop_after_two_hops_are_lost_to_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_lost() -> bool | None:
+        (reading,) = [
+            one
+            for one in claims.nothing_is_lost({**costs(), "reach": REACHED}).all_readings
+            if one.reading == "the prototype, raised with a beacon"
+        ]
+        return reading.holds
+
+    assert nothing_lost() is True
+    monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2))
+    assert nothing_lost() is False
 
 
 def test_the_squares_consumers_are_inside_the_disc() -> None:
