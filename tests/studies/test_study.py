@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from earshot.errors import UsageError
-from earshot.studies.figures import Row, curve, mean_of, ratio_to
+from earshot.studies.figures import Row, curve, mean_of, ratio_of_means, ratio_to
 from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
 from earshot.studies.running import StudyRun, _Job, _measure, _own_code
 from earshot.studies.study import Case, Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
@@ -141,6 +141,17 @@ def test_a_column_over_that_of_the_row_with_the_same_seed() -> None:
     assert (ratio.mean, ratio.count) == (1.0, 2)
     assert mean_of(rows, "s", seed=1).count == 0
     assert mean_of(rows, "s").mean == pytest.approx(14 / 3)
+
+
+def test_a_ratio_of_means_has_an_interval_of_its_own() -> None:
+    rows = [{"seed": 0, "s": 2.0}, {"seed": 1, "s": 4.0}, {"seed": 2, "s": 6.0}]
+    doubled = [{**row, "s": 2 * row["s"]} for row in rows]
+    exact = ratio_of_means(rows, doubled, "s", "seed")
+    assert (exact.mean, exact.low, exact.high, exact.count) == (0.5, 0.5, 0.5, 3)
+    # 12 over 3; the mean of the three ratios is another figure.
+    apart = ratio_of_means(rows, [{"seed": seed, "s": s} for seed, s in ((0, 1.0), (1, 0.25), (2, 1.75))], "s", "seed")
+    assert apart.mean == 4.0
+    assert apart.low < 4.0 < apart.high
 
 
 def test_a_curve_knows_its_lowest_and_highest_point() -> None:
