@@ -219,7 +219,7 @@ def split_and_combined(rows: Rows) -> Finding:
     "Many moving brokers: fewer bytes than flooding",
     "beyond the paper",
     "not measured there",
-    fails_if="forwarding nodes do not examine events",
+    fails_if="every node passes every event on, with or without a flag",
 )
 def below_flooding(rows: Rows) -> Finding:
     return _fewer_bytes(rows, "flooding")
