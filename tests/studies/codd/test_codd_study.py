@@ -213,15 +213,20 @@ def test_a_tree_that_is_a_chain_has_more_overhead_than_siena(monkeypatch: pytest
 
 
 def test_a_tree_that_is_a_chain_has_fewer_leaves_than_siena(monkeypatch: pytest.MonkeyPatch) -> None:
-    def binary() -> tuple[bool | None, float]:
-        rows = measured(["codd-r", "codd-nr", "siena", "siena-binary"])
-        (holds,) = verdicts(claims.more_leaves({"default": rows}), "leaves of the tree; the brokers' tree binary")
-        return holds, rows[1]["leaf_share"]
+    rows: list[dict[str, Any]] = []
 
-    assert binary()[0] is True
-    monkeypatch.setattr(DisseminationTree, "fan_out", property(lambda tree: 99 if tree.members else 0))
+    def leaves() -> Measured:
+        rows[:] = measured(["codd-r", "codd-nr", "siena", "siena-binary"])
+        return {"default": rows}
+
+    def chain() -> None:
+        monkeypatch.setattr(DisseminationTree, "fan_out", property(lambda tree: 99 if tree.members else 0))
+
+    flips(
+        claims.CLAIMS, "A larger share of CoDD's nodes", leaves, chain, "leaves of the tree; the brokers' tree binary"
+    )
     # A chain has one leaf, its last node; moves shorten CoDD-R's only where they gain.
-    assert binary() == (False, pytest.approx(1 / 60))
+    assert rows[1]["leaf_share"] == pytest.approx(1 / 60)
 
 
 def test_a_join_that_asks_all_children_takes_more_messages_than_levels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,19 +262,23 @@ def test_a_policy_that_refuses_every_move_loses_what_moves_gain(monkeypatch: pyt
     name = "top-c, c = 20"
     plain = MoveRequests.accept
 
-    def top_20() -> list[bool | None]:
+    def policies() -> Measured:
         free, limited = (measured(["codd-r"], documents=400, reading=reading) for reading in (AS_READ, name))
         others = [{**row, "reading": other} for other in (AS_PRINTED, *POLICIES) if other != name for row in free]
-        return verdicts(claims.policies({"policies": [*free, *limited, *others]}), name)
+        return {"policies": [*free, *limited, *others]}
 
     def refuse(self: MoveRequests, now: float) -> list[Effect]:
         if self.settings.top is not None:
             self.pending.clear()
         return plain(self, now)
 
-    assert top_20() == [True]
-    monkeypatch.setattr(MoveRequests, "accept", refuse)
-    assert top_20() == [False]
+    flips(
+        claims.CLAIMS,
+        "Policies lower the cost",
+        policies,
+        lambda: monkeypatch.setattr(MoveRequests, "accept", refuse),
+        reading=name,
+    )
 
 
 # The streams.

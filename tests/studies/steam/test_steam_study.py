@@ -292,18 +292,17 @@ def test_a_vehicle_that_learns_late_of_the_light_or_of_its_own_place_gets_fewer_
 def test_a_light_that_raises_an_event_every_two_seconds_warns_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """40 m less the braking distance take 2.147 s: two events fit in only if there is one a second."""
 
-    def warned() -> bool | None:
-        finding = claims.two_events_before_braking({"braking": [{**CONTINUOUS, **row} for row in braking(CONTINUOUS)]})
-        return finding.holds
-
-    assert warned() is True
     each_second = crossing._past_the_light
 
     def every_two_seconds(passing: Any, speed: Any, radius: Any, interval_s: float, *others: Any) -> Any:
         return each_second(passing, speed, radius, 2 * interval_s, *others)
 
-    monkeypatch.setattr(crossing, "_past_the_light", every_two_seconds)
-    assert warned() is False
+    flips(
+        claims.CLAIMS,
+        "a radius of 40 m guarantees two events",
+        lambda: {"braking": [{**CONTINUOUS, **row} for row in braking(CONTINUOUS)]},
+        lambda: monkeypatch.setattr(crossing, "_past_the_light", every_two_seconds),
+    )
 
 
 def test_a_fast_consumer_may_pass_without_a_beacon() -> None:
@@ -323,17 +322,13 @@ def test_events_that_stop_after_two_hops_cost_no_more_in_larger_proximities(monk
 
 
 def test_events_that_stop_after_two_hops_are_lost_to_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing_lost() -> bool | None:
-        (reading,) = [
-            one
-            for one in claims.nothing_is_lost({**costs(), "reach": REACHED}).all_readings
-            if one.reading == "the prototype, raised with a beacon"
-        ]
-        return reading.holds
-
-    assert nothing_lost() is True
-    monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2))
-    assert nothing_lost() is False
+    flips(
+        claims.CLAIMS,
+        "no event is lost",
+        lambda: {**costs(), "reach": REACHED},
+        lambda: monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2)),
+        reading="the prototype, raised with a beacon",
+    )
 
 
 def test_the_squares_consumers_are_inside_the_disc() -> None:
