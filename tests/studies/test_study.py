@@ -17,6 +17,9 @@ from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
 from earshot.studies.running import StudyRun, _Job, _measure, _own_code
 from earshot.studies.study import Case, Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
 
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+PAPERS = ("codd", "content-odmrp", "drip", "georendezvous", "steam")
+
 
 def judged(*readings: ClaimReading) -> Judged:
     claim = Claim("it is fast", "figure 1", "ten | a second", lambda _: Finding("", None), fails_if="it sleeps")
@@ -77,7 +80,7 @@ def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
         write_claims(tmp_path / "missing.md", [], "")
 
 
-@pytest.mark.parametrize("name", ["codd", "content-odmrp", "drip", "georendezvous", "steam"])
+@pytest.mark.parametrize("name", PAPERS)
 def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(name: str) -> None:
     """The tables are written by the studies; a claim that is added or renamed needs a new table."""
     text = (Path(__file__).parents[2] / "docs" / "papers" / f"{name}.md").read_text("utf-8")
@@ -90,6 +93,23 @@ def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(nam
     held = {int(line[2:].split(".")[0]) for line in first if line.endswith("| holds |")}
     named = {number for number, claim in enumerate(claims, 1) if claim.fails_if}
     assert held <= named
+
+
+def mutations_run(name: str) -> int:
+    """How many named mutations the tests of this study run."""
+    folder = Path(__file__).parent / name.replace("-", "_")
+    return sum(test.read_text("utf-8").count(" flips(") for test in folder.glob("test_*.py"))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_page_says_how_many_mutations_the_tests_run(name: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "papers" / f"{name}.md").read_text("utf-8")
+    stated = f"`tests/studies/{name.replace('-', '_')}` runs {NUMBERS[mutations_run(name)]} of the mutations"
+    assert stated in " ".join(text.split())
+
+
+def test_at_least_twenty_named_mutations_are_run() -> None:
+    assert sum(map(mutations_run, PAPERS)) >= 20
 
 
 def test_a_page_without_marks_is_left_and_the_others_are_found(tmp_path: Path) -> None:
