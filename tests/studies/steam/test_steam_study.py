@@ -211,6 +211,18 @@ def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[
     assert [claim(bent).holds for claim in flat] == [False, False, False]
 
 
+@pytest.mark.parametrize(("per_mph", "holds"), [(0, True), (1, False)])
+def test_a_cost_that_rises_with_speed_is_not_hidden_by_what_differs_between_seeds(per_mph: int, holds: bool) -> None:
+    rows = [
+        {"scenario": "A", "proximity_m": 300, "speed_mph": speed, "seed": seed, "later_cost": 9, "later_covered": 8}
+        | {"cost": 50 * seed + per_mph * speed}
+        for speed in (10, 20, 30)
+        for seed in range(1, 6)
+    ]
+    *_, at_the_beacon = claims.speed_does_not_matter({"speed": rows}).all_readings
+    assert at_the_beacon.holds is holds
+
+
 @pytest.mark.parametrize(("times", "holds"), [((9.9, 10.1), True), ((5.0, 15.0), False)])
 def test_times_that_are_too_noisy_do_not_show_that_they_are_flat(times: tuple[float, float], holds: bool) -> None:
     operations = ("raise", "raise to subscribers", "deliver")
