@@ -134,7 +134,7 @@ def accounts(rows: Rows) -> Finding:
 @beyond_the_paper(
     "The answers do not depend on how the open points are read",
     "beyond the paper: settings",
-    fails_if="a copy is sent to a broker only once",
+    fails_if="where destinations are common, the source broker hands the event to no carriers",
 )
 def settings(rows: Rows) -> Finding:
     """Six answers for each variant: coverage grows with m, falls with k; delay falls with m, rises with k, is below
