@@ -7,10 +7,21 @@ from collections.abc import Callable
 from earshot.studies.study import Claims, Rows
 
 
-def flips(claims: Claims, start: str, measure: Callable[[], Rows], mutate: Callable[[], None]) -> None:
-    """The one claim that starts with these words names a mutation, holds as measured, and does not hold after it."""
+def flips(
+    claims: Claims, start: str, measure: Callable[[], Rows], mutate: Callable[[], None], reading: str = ""
+) -> None:
+    """The one claim that starts with these words names a mutation, holds as measured, and does not hold after it: in
+    its most natural reading, or in the one reading that starts with the words of `reading`."""
     (claim,) = [claim for claim in claims if claim.claim.startswith(start)]
     assert claim.fails_if
-    assert claim.judge(measure()).holds is True
+
+    def verdict() -> bool | None:
+        first, *others = claim.judge(measure()).all_readings
+        if not reading:
+            return first.holds
+        (chosen,) = [one for one in (first, *others) if one.reading.startswith(reading)]
+        return chosen.holds
+
+    assert verdict() is True
     mutate()
-    assert claim.judge(measure()).holds is False
+    assert verdict() is False

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from earshot.errors import UsageError
-from earshot.studies.figures import Row, curve, mean_of, ratio_to
+from earshot.studies.figures import Row, curve, mean_of, ratio_of_means, ratio_to
 from earshot.studies.running import BEGIN, END, StudyRun, _Job, _measure, _own_code, pages_of, write_claims
 from earshot.studies.study import (
     Case,
@@ -26,6 +26,9 @@ from earshot.studies.study import (
     stated,
     study,
 )
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+PAPERS = ("codd", "content-odmrp", "drip", "georendezvous", "steam")
 
 
 def judged(*readings: ClaimReading) -> Judged:
@@ -87,7 +90,7 @@ def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
         write_claims(tmp_path / "missing.md", [], "")
 
 
-@pytest.mark.parametrize("name", ["codd", "content-odmrp", "drip", "georendezvous", "steam"])
+@pytest.mark.parametrize("name", PAPERS)
 def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(name: str) -> None:
     """The tables are written by the studies; a claim that is added or renamed needs a new table."""
     text = (Path(__file__).parents[2] / "docs" / "papers" / f"{name}.md").read_text("utf-8")
@@ -100,6 +103,23 @@ def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(nam
     held = {int(line[2:].split(".")[0]) for line in first if line.endswith("| holds |")}
     named = {number for number, claim in enumerate(claims, 1) if claim.fails_if}
     assert held <= named
+
+
+def mutations_run(name: str) -> int:
+    """How many named mutations the tests of this study run."""
+    folder = Path(__file__).parent / name.replace("-", "_")
+    return sum(test.read_text("utf-8").count(" flips(") for test in folder.glob("test_*.py"))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_page_says_how_many_mutations_the_tests_run(name: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "papers" / f"{name}.md").read_text("utf-8")
+    stated = f"`tests/studies/{name.replace('-', '_')}` runs {NUMBERS[mutations_run(name)]} of the mutations"
+    assert stated in " ".join(text.split())
+
+
+def test_at_least_twenty_named_mutations_are_run() -> None:
+    assert sum(map(mutations_run, PAPERS)) >= 20
 
 
 def test_a_page_without_marks_is_left_and_the_others_are_found(tmp_path: Path) -> None:
@@ -151,6 +171,17 @@ def test_a_column_over_that_of_the_row_with_the_same_seed() -> None:
     assert (ratio.mean, ratio.count) == (1.0, 2)
     assert mean_of(rows, "s", seed=1).count == 0
     assert mean_of(rows, "s").mean == pytest.approx(14 / 3)
+
+
+def test_a_ratio_of_means_has_an_interval_of_its_own() -> None:
+    rows = [{"seed": 0, "s": 2.0}, {"seed": 1, "s": 4.0}, {"seed": 2, "s": 6.0}]
+    doubled = [{**row, "s": 2 * row["s"]} for row in rows]
+    exact = ratio_of_means(rows, doubled, "s", "seed")
+    assert (exact.mean, exact.low, exact.high, exact.count) == (0.5, 0.5, 0.5, 3)
+    # 12 over 3; the mean of the three ratios is another figure.
+    apart = ratio_of_means(rows, [{"seed": seed, "s": s} for seed, s in ((0, 1.0), (1, 0.25), (2, 1.75))], "s", "seed")
+    assert apart.mean == 4.0
+    assert apart.low < 4.0 < apart.high
 
 
 def test_a_curve_knows_its_lowest_and_highest_point() -> None:

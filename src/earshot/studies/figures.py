@@ -115,6 +115,16 @@ def ratio_to(rows: Iterable[Row], others: Iterable[Row], column: str, *same: str
     return estimate(value / other for value, other in pairs if value is not None and other)
 
 
+def ratio_of_means(rows: Iterable[Row], others: Iterable[Row], column: str, *same: str) -> Estimate:
+    """The mean of a column over the mean of the other rows' with the same values in these columns. The interval is that
+    of a ratio's linear approximation, pair by pair."""
+    known = {tuple(row[name] for name in same): float(row[column]) for row in others}
+    pairs = [(float(row[column]), known[tuple(row[name] for name in same)]) for row in rows]
+    above, below = (math.fsum(values) / len(pairs) for values in zip(*pairs, strict=True))
+    ratio = above / below
+    return estimate(ratio + (value - ratio * other) / below for value, other in pairs)
+
+
 @dataclass(frozen=True)
 class Curve:
     """Means with intervals for each value of one column: a figure's line from raw rows."""

@@ -17,6 +17,8 @@ from earshot.cli import earshot
 from earshot.protocols.codd.dissemination_tree import DisseminationTree
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.codd.packets import Add
+from earshot.protocols.codd.reorganising import MoveRequests
+from earshot.protocols.machine import Effect
 from earshot.simulation.draws import Span
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
@@ -151,6 +153,27 @@ def test_a_curve_must_be_steep_first_and_flat_then(quick: Measured) -> None:
     assert claims.siena_rises(rows_by_fan_out(steep, "siena")).holds is False
 
 
+def test_an_overhead_that_falls_with_the_size_does_not_rise_more_slowly() -> None:
+    def sizes(with_: float, without: float) -> Measured:
+        """Overheads that change by this much for each doubling of the nodes."""
+        rows = [
+            {"nodes": 100 * 2**doubling, "fan_out": fan_out, "system": system, "seed": 0, "documents": 100}
+            | dict.fromkeys(claims.WAYS, start + slope * doubling)
+            for doubling in range(3)
+            for fan_out in (4, 6)
+            for system, start, slope in (("codd-r", 0.3, with_), ("codd-nr", 0.5, without))
+        ]
+        return {"sizes": rows, "fan-outs": []}
+
+    for slopes, holds in (
+        ((0.01, 0.05), [True, True]),
+        ((-0.05, -0.01), [True, False]),
+        ((0.05, 0.01), [False, False]),
+    ):
+        found = claims.size_lowered(sizes(*slopes))
+        assert [found.holds, *verdicts(found, "the overhead does rise")] == holds
+
+
 def test_over_time_and_late_moves_are_judged_by_their_ends() -> None:
     def runs(series: list[float], ratios: list[float]) -> Measured:
         row = {
@@ -190,15 +213,20 @@ def test_a_tree_that_is_a_chain_has_more_overhead_than_siena(monkeypatch: pytest
 
 
 def test_a_tree_that_is_a_chain_has_fewer_leaves_than_siena(monkeypatch: pytest.MonkeyPatch) -> None:
-    def binary() -> tuple[bool | None, float]:
-        rows = measured(["codd-r", "codd-nr", "siena", "siena-binary"])
-        (holds,) = verdicts(claims.more_leaves({"default": rows}), "leaves of the tree; the brokers' tree binary")
-        return holds, rows[1]["leaf_share"]
+    rows: list[dict[str, Any]] = []
 
-    assert binary()[0] is True
-    monkeypatch.setattr(DisseminationTree, "fan_out", property(lambda tree: 99 if tree.members else 0))
+    def leaves() -> Measured:
+        rows[:] = measured(["codd-r", "codd-nr", "siena", "siena-binary"])
+        return {"default": rows}
+
+    def chain() -> None:
+        monkeypatch.setattr(DisseminationTree, "fan_out", property(lambda tree: 99 if tree.members else 0))
+
+    flips(
+        claims.CLAIMS, "A larger share of CoDD's nodes", leaves, chain, "leaves of the tree; the brokers' tree binary"
+    )
     # A chain has one leaf, its last node; moves shorten CoDD-R's only where they gain.
-    assert binary() == (False, pytest.approx(1 / 60))
+    assert rows[1]["leaf_share"] == pytest.approx(1 / 60)
 
 
 def test_a_join_that_asks_all_children_takes_more_messages_than_levels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +255,29 @@ def test_joins_that_go_down_to_a_leaf_make_the_tree_grow_linearly(monkeypatch: p
         "The depth of the tree grows logarithmically",
         lambda: {"sizes": measured(["codd-nr"], fan_out=6, nodes=150, documents=100)},
         down,
+    )
+
+
+def test_a_policy_that_refuses_every_move_loses_what_moves_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "top-c, c = 20"
+    plain = MoveRequests.accept
+
+    def policies() -> Measured:
+        free, limited = (measured(["codd-r"], documents=400, reading=reading) for reading in (AS_READ, name))
+        others = [{**row, "reading": other} for other in (AS_PRINTED, *POLICIES) if other != name for row in free]
+        return {"policies": [*free, *limited, *others]}
+
+    def refuse(self: MoveRequests, now: float) -> list[Effect]:
+        if self.settings.top is not None:
+            self.pending.clear()
+        return plain(self, now)
+
+    flips(
+        claims.CLAIMS,
+        "Policies lower the cost",
+        policies,
+        lambda: monkeypatch.setattr(MoveRequests, "accept", refuse),
+        reading=name,
     )
 
 

@@ -126,6 +126,47 @@ def test_claims_about_speed_can_fail() -> None:
     assert finding("Links 1 and 2", moving=falling).holds is True
 
 
+def test_messages_come_on_requests_rather_than_on_data_only_if_most_of_them_do() -> None:
+    def walk(fastest: float) -> list[Row]:
+        return [
+            {"world": "walking", "system": "as written", "step_s": step_s, "seed": seed, "share_on_requests": share}
+            for step_s, share in ((0.1, fastest), (1.0, 0.1), (10.0, 0.05))
+            for seed in range(3)
+        ]
+
+    for fastest, holds in ((0.15, [True, False]), (0.6, [True, True])):
+        readings = finding("Walking past nodes 1 to 9: the faster", moving=walk(fastest)).all_readings
+        assert [one.holds for one in readings] == holds
+
+
+def test_throughput_is_compared_with_the_channels_and_the_interval_is_the_ratios() -> None:
+    def sent(share: float) -> list[Row]:
+        return [
+            {"system": system, "subscribers": 5, "interval_s": 0.5, "seed": seed, "throughput_per_s": rate * (8 + seed)}
+            for system, rate in (("as written", share), ("N channels", 1.0))
+            for seed in range(3)
+        ]
+
+    for share, holds in ((0.8, True), (0.7, False)):
+        (reading,) = finding("The extension's throughput", throughput=sent(share)).all_readings
+        assert (reading.holds, reading.interval) == (holds, (pytest.approx(share), pytest.approx(share)))
+
+
+def test_bytes_must_be_fewer_at_every_size() -> None:
+    def grown(largest: float) -> list[Row]:
+        return [
+            {"system": system, "brokers": brokers, "subscriptions": 1, "seed": seed, "bytes": factor * (100 + seed)}
+            for brokers, ours in ((100, 0.5), (300, largest))
+            for system, factor in (("ours", ours), ("flooding", 1.0), ("one channel", 1.0))
+            for seed in range(2)
+        ]
+
+    for largest, holds in ((0.8, True), (1.1, False)):
+        for start in ("Many moving brokers: fewer bytes than f", "Many moving brokers: fewer bytes than O"):
+            (reading,) = finding(start, growing=grown(largest)).all_readings
+            assert (reading.holds, reading.interval) == (holds, (pytest.approx(largest), pytest.approx(largest)))
+
+
 def test_a_summary_that_loses_events_would_show() -> None:
     rows = [
         {"summary_bytes": size, "mesh_bytes": mesh, "control_bytes": 10, "delivery_ratio": ratio}

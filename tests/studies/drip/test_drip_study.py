@@ -227,6 +227,17 @@ def test_claims_about_the_analysis_can_hold_and_fail() -> None:
     assert [one.holds for one in finding("Equation 2 gives the number").readings] == [False, True]
 
 
+def test_an_expected_delay_must_be_near_the_measured_one() -> None:
+    def rows(expected: float) -> list[dict[str, Any]]:
+        """Where every broker reaches every other at once, nobody waits for a meeting: the expected delay is 0."""
+        columns = {"exact_s": expected, "printed_s": 6 * expected, "destinations_s": 10.0, "meeting_s": expected}
+        return [{**row, **columns, "destinations_reached": 0.7} for row in grid()]
+
+    for expected, holds in ((13.0, [True, False]), (0.0, [False, False])):
+        readings = finding("The expected delay, with the measured rate", delay=rows(expected)).all_readings
+        assert [one.holds for one in readings] == holds
+
+
 def test_the_share_of_events_that_brokers_detect_follows_from_the_power_law(monkeypatch: pytest.MonkeyPatch) -> None:
     start = "Most events are detected by brokers themselves"
     expected = finding(start)

@@ -303,6 +303,20 @@ def test_unused_cells_must_cost_exactly_three_messages_each():
     assert answers(claims.unused_cells, messages=rows(9, to_publisher=1)) == [False]
 
 
+def test_the_fullest_cell_is_judged_as_the_mean_is():
+    def rows(mean, most):
+        return [
+            {"nodes": nodes, "network": network, "zipf": zipf, "mean": mean(nodes), "most": most(nodes)}
+            for nodes in (600, 3000)
+            for network in range(2)
+            for zipf in (0.0, 1.0)
+        ]
+
+    assert answers(claims.state, state=rows(lambda _: 5.0, lambda _: 40)) == [True] * 4
+    assert answers(claims.state, state=rows(lambda _: 5.0, lambda nodes: nodes // 10)) == [True, True, False, False]
+    assert answers(claims.state, state=rows(lambda nodes: nodes / 100, lambda _: 40)) == [False, False, True, True]
+
+
 def test_every_claim_that_can_be_measured_names_what_would_make_it_fail():
     assert [claim.claim for claim in STUDY.claims if not claim.fails_if] == [
         "Cell Hash Routing scales better with node density than routing without clusters"

@@ -18,7 +18,7 @@ from earshot.protocols.steam.announcements import LocalAnnouncement
 from earshot.protocols.steam.machine import Steam
 from earshot.simulation.mobility import Trajectories
 from earshot.studies.steam import claims as claims
-from earshot.studies.steam import experiments
+from earshot.studies.steam import crossing, experiments
 from earshot.studies.steam.crossing import (
     ACROSS_S,
     GREEN,
@@ -211,21 +211,46 @@ def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[
     assert [claim(bent).holds for claim in flat] == [False, False, False]
 
 
+@pytest.mark.parametrize(("per_mph", "holds"), [(0, True), (1, False)])
+def test_a_cost_that_rises_with_speed_is_not_hidden_by_what_differs_between_seeds(per_mph: int, holds: bool) -> None:
+    rows = [
+        {"scenario": "A", "proximity_m": 300, "speed_mph": speed, "seed": seed, "later_cost": 9, "later_covered": 8}
+        | {"cost": 50 * seed + per_mph * speed}
+        for speed in (10, 20, 30)
+        for seed in range(1, 6)
+    ]
+    *_, at_the_beacon = claims.speed_does_not_matter({"speed": rows}).all_readings
+    assert at_the_beacon.holds is holds
+
+
 @pytest.mark.parametrize(("times", "holds"), [((9.9, 10.1), True), ((5.0, 15.0), False)])
 def test_times_that_are_too_noisy_do_not_show_that_they_are_flat(times: tuple[float, float], holds: bool) -> None:
     operations = ("raise", "raise to subscribers", "deliver")
     rows = [
-        {"operation": operation, "size": size, "microseconds": time}
+        {"operation": operation, "size": size, "microseconds": time, "seed": 0}
         for operation in operations
         for size in (1, 10, 100, 1000)
         for time in times
     ]
-    assert [claim({"latency": rows}).holds for claim in (claims.raising_is_flat, claims.delivering_is_flat)] == [
-        holds
-    ] * 2
+    for claim in (claims.raising_is_flat, claims.delivering_is_flat):
+        finding = claim({"latency": rows})
+        assert finding.holds is holds
+        # The interval is the slope's, in percent of the time a decade.
+        for reading in finding.all_readings:
+            assert reading.seeds == 1
+            assert reading.interval is not None
+            low, high = reading.interval
+            assert low == pytest.approx(-high)
+            assert (high <= claims.FLAT_PERCENT) is holds
 
 
 ROAD = {"scenario": "A", "saturation": 60, "speed_mph": 30, "seed": 3}
+
+
+REACHED = [
+    {"recovery": recovery, "seed": 0, "expected": 9, "delivered": 9, "right": 9, "events": 1}
+    for recovery in (False, True)
+]
 
 
 def costs() -> Rows:
@@ -265,14 +290,31 @@ def test_with_sixteen_bits_forty_announcements_collide(monkeypatch: pytest.Monke
     )
 
 
-def test_a_light_that_speaks_every_two_seconds_warns_too_late() -> None:
-    """Two events need 2.147 s at the most: with one in two seconds no radius of 40 m can guarantee them."""
-    case = {"beacon_interval_s": 0.1, "location_interval_s": 0.0, "vehicles": 30, "seed": 1}
-    (row,) = braking(case)
+CONTINUOUS = {"beacon_interval_s": 0.1, "location_interval_s": 0.0, "vehicles": 30, "seed": 1}
+
+
+def test_a_vehicle_that_learns_late_of_the_light_or_of_its_own_place_gets_fewer_events() -> None:
+    (row,) = braking(CONTINUOUS)
     assert row["warned"] >= 28
     assert row["beacons"] == pytest.approx(2 * 40.0 / SPEED_M_S / 0.1, rel=0.05)
-    (slow,) = braking({**case, "location_interval_s": 1.0, "beacon_interval_s": 1.0})
+    (slow,) = braking({**CONTINUOUS, "location_interval_s": 1.0, "beacon_interval_s": 1.0})
     assert slow["warned"] < row["warned"]
+
+
+def test_a_light_that_raises_an_event_every_two_seconds_warns_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 m less the braking distance take 2.147 s: two events fit in only if there is one a second."""
+
+    each_second = crossing._past_the_light
+
+    def every_two_seconds(passing: Any, speed: Any, radius: Any, interval_s: float, *others: Any) -> Any:
+        return each_second(passing, speed, radius, 2 * interval_s, *others)
+
+    flips(
+        claims.CLAIMS,
+        "a radius of 40 m guarantees two events",
+        lambda: {"braking": [{**CONTINUOUS, **row} for row in braking(CONTINUOUS)]},
+        lambda: monkeypatch.setattr(crossing, "_past_the_light", every_two_seconds),
+    )
 
 
 def test_a_fast_consumer_may_pass_without_a_beacon() -> None:
@@ -288,6 +330,16 @@ def test_events_that_stop_after_two_hops_cost_no_more_in_larger_proximities(monk
         "beyond the range cost rises",
         lambda: {"cost": [{**case, **row} for case in cases for row in cost(case)]},
         lambda: monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2)),
+    )
+
+
+def test_events_that_stop_after_two_hops_are_lost_to_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        claims.CLAIMS,
+        "no event is lost",
+        lambda: {**costs(), "reach": REACHED},
+        lambda: monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2)),
+        reading="the prototype, raised with a beacon",
     )
 
 

@@ -3,10 +3,8 @@ paper, many moving brokers, small summaries and the predicted refresh."""
 
 from __future__ import annotations
 
-from statistics import fmean
-
 from earshot.studies.content_odmrp.claims import OURS, WRITTEN
-from earshot.studies.figures import Estimate, curve, estimate, grouped, mean_of, rows_at
+from earshot.studies.figures import Estimate, curve, estimate, grouped, mean_of, ratio_of_means, rows_at
 from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, read_as
 
 CLAIMS = Claims()
@@ -200,14 +198,14 @@ def split_and_combined(rows: Rows) -> Finding:
     fine, coarse = by_limit[0.4], by_limit[1.0]
     return found(
         ClaimReading(
-            "at most 40 % noise",
+            "events change, at most 40 % noise",
             f"{fine['combined']} combined, {fine['split']} split; noise {fine['noise'][0]:.0%} with four kinds in "
             f"three groups, {fine['noise'][-1]:.0%} when two are left; {fine['delivered']} of 200 delivered",
             fine["combined"] > 0 and fine["split"] > 0 and fine["noise"][-1] == 0.0,
             seeds=0,
         ),
         ClaimReading(
-            "any noise (as written)",
+            "events change, any noise (as written)",
             f"{coarse['combined']} combined, {coarse['split']} split; noise {coarse['noise'][-1]:.0%} when two are "
             "left",
             coarse["combined"] > 0 and coarse["split"] > 0,
@@ -221,7 +219,7 @@ def split_and_combined(rows: Rows) -> Finding:
     "Many moving brokers: fewer bytes than flooding",
     "beyond the paper",
     "not measured there",
-    fails_if="forwarding nodes do not examine events",
+    fails_if="every node passes every event on, with or without a flag",
 )
 def below_flooding(rows: Rows) -> Finding:
     return _fewer_bytes(rows, "flooding")
@@ -238,17 +236,19 @@ def below_one_channel(rows: Rows) -> Finding:
 
 
 def _fewer_bytes(rows: Rows, than: str) -> Finding:
-    by_size, holds = [], True
+    """At every size; the interval is that of the largest ratio."""
+    ratios = {}
     for (brokers, each), group in grouped(rows["growing"], "brokers", "subscriptions").items():
-        ours, theirs = (fmean(row["bytes"] for row in rows_at(group, system=system)) for system in ("ours", than))
-        by_size.append(f"{brokers} x {each}: {ours / theirs:.2f}")
-        holds &= ours < theirs
+        ours, theirs = (rows_at(group, system=system) for system in ("ours", than))
+        ratios[f"{brokers} x {each}"] = ratio_of_means(ours, theirs, "bytes", "seed")
+    largest = max(ratios.values(), key=lambda ratio: ratio.mean)
     why = (
         "with many subscriptions a broker, nearly every event is wanted nearly everywhere: "
         "then summaries and Join Tables are all the extension adds"
     )
-    measured = f"ours over {than}, by brokers x subscriptions: {', '.join(by_size)}"
-    return found(read_as(OURS, measured, holds, rows["growing"], why=why))
+    by_size = ", ".join(f"{size}: {ratio.mean:.2f}" for size, ratio in ratios.items())
+    measured = f"ours over {than}, by brokers x subscriptions: {by_size}"
+    return found(read_as(OURS, measured, largest.mean < 1, rows["growing"], largest, why))
 
 
 @claim(

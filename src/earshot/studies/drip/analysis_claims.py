@@ -118,7 +118,7 @@ def brokers_for_a_delay(_: Rows) -> Finding:
     "meetings are independent, identical and exponential",
     "brokers k",
     "s until all l destinations have the event",
-    fails_if="a pair of brokers counts while one of them is not a broker",
+    fails_if="every broker reaches every other at once",
 )
 def expected_delay(rows: Rows) -> Finding:
     group = [row for row in rows["delay"] if row["destinations_s"]]
