@@ -140,7 +140,6 @@ class BatchFiles:
         files: Sequence[DataFile],
         note: str,
     ) -> None:
-        self.lake.snapshot(self.kind)  # a lake of the old form is not written into
-        log = TableLog(self.lake.folder, self.kind)
+        log = self.lake.log_to_write(self.kind)
         log.rewrite(change, files, note)
         self.lake.note_replaced(log)
