@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -62,19 +63,22 @@ def room_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
-def imports_of(path: Path) -> set[str]:
-    found = set()
+@cache
+def names_imported(path: Path) -> list[tuple[str, str | None]]:
+    """What a file imports: modules, with the names that it takes from each."""
+    found: list[tuple[str, str | None]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found += [(alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             assert node.module is not None
-            if node.module == "earshot":
-                found |= {f"earshot.{alias.name}" for alias in node.names}
-            else:
-                found.add(node.module)
+            found += [(node.module, alias.name) for alias in node.names]
     return found
+
+
+def imports_of(path: Path) -> set[str]:
+    return {f"earshot.{name}" if module == "earshot" and name else module for module, name in names_imported(path)}
 
 
 def room_of_file(path: Path) -> str:
@@ -153,11 +157,7 @@ def test_a_file_imports_only_from_inner_rooms_to_its_left(room: str) -> None:
 
 def modules_imported_by(path: Path, modules: set[str]) -> set[str]:
     """The modules of ours that a file imports, where `from package import module` names the module."""
-    found = imports_of(path)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found & modules
+    return (imports_of(path) | {f"{module}.{name}" for module, name in names_imported(path) if name}) & modules
 
 
 def test_no_two_modules_import_each_other_in_a_circle() -> None:

@@ -5,8 +5,9 @@ blocks of one page one after the other in one empty folder. A line `#> words` sa
 a block prints. A block that cannot be run by a test
 (it needs a network of its own, or takes long) is fenced as ```text.
 
-Commands that need Spark run in this process, with the tests' own session: starting Spark for each
-would take most of the time. The `earshot` that bash finds sends them here and prints the answer.
+Commands that end by themselves run in this process, those that need Spark with the tests' own session: starting
+Python and Spark for each would take most of the time. The `earshot` that bash finds sends them here and prints the
+answer. Live commands, which run beside each other, are processes.
 """
 
 import contextlib
@@ -45,6 +46,21 @@ SPARK_COMMANDS = (
     "why",
     "workload",
 )
+RUN_HERE = (
+    *SPARK_COMMANDS,
+    "drip-brokers",
+    "explain",
+    "identity",
+    "lake",
+    "match",
+    "metrics",
+    "plot",
+    "plugins",
+    "protocols",
+    "scenario",
+    "scenarios",
+    "simulate",
+)
 
 FORWARD = """#!{python} -IS
 import json, os, socket, sys
@@ -61,7 +77,7 @@ os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 
 
 class Shell:
-    """Runs blocks in a folder; Spark commands in this process."""
+    """Runs blocks in a folder; commands that end by themselves in this process."""
 
     def __init__(self, folder: Path, scratch: Path) -> None:
         self.folder = folder
@@ -72,7 +88,7 @@ class Shell:
         forward = scratch / "earshot"
         text = FORWARD.format(
             python=sys.executable,
-            commands=SPARK_COMMANDS,
+            commands=RUN_HERE,
             address=self.socket.getsockname(),
             real=str(scripts / "earshot"),
         )
@@ -82,7 +98,7 @@ class Shell:
         self.environment = {**os.environ, "PATH": path, "COLUMNS": "120"}
 
     def run(self, command: list[str]) -> None:
-        """Run a command to its end, and meanwhile the Spark commands that it sends."""
+        """Run a command to its end, and meanwhile the commands that it sends."""
         with (self.folder / ".output").open("w+") as output:
             running = subprocess.Popen(
                 command, cwd=self.folder, env=self.environment, stdout=output, stderr=subprocess.STDOUT
@@ -101,13 +117,19 @@ class Shell:
         from earshot.cli import main
 
         with asking, asking.makefile("rwb") as stream:
-            arguments, folder = json.loads(stream.readline())
+            (name, *arguments), folder = json.loads(stream.readline())
             # Spark's own processes run elsewhere: existing files are named by their whole paths.
             whole = [str(Path(folder, one)) if one and Path(folder, one).exists() else one for one in arguments]
             out, err, code = io.StringIO(), io.StringIO(), 0
-            with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with (
+                pytest.MonkeyPatch.context() as patched,
+                contextlib.chdir(folder),
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+            ):
+                patched.setenv("COLUMNS", self.environment["COLUMNS"])
                 try:
-                    main(whole)
+                    main([name, *whole])
                 except SystemExit as ended:
                     code = ended.code if isinstance(ended.code, int) else 1
             stream.write(json.dumps([code, out.getvalue(), err.getvalue()]).encode())

@@ -1,3 +1,5 @@
+from typing import AnyStr
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,8 +125,9 @@ def test_a_hostile_or_broken_document_is_refused_by_name(
     assert type(refused.value) is error
 
 
-@pytest.mark.parametrize("document", ["<a>" + "x" * 100_000_000, b"<a>" + b"x" * 100_000_000])
-def test_a_hundred_megabytes_are_refused_unread(document: str | bytes) -> None:
+@pytest.mark.parametrize(("start", "letter"), [("<a>", "x"), (b"<a>", b"x")])
+def test_a_hundred_megabytes_are_refused_unread(start: AnyStr, letter: AnyStr) -> None:
+    document = start + letter * 100_000_000
     with pytest.raises(XmlTooLarge, match="100,000,003 bytes or more; at most 4,194,304 are read"):
         Event.from_xml(document)
 

@@ -167,6 +167,14 @@ def test_a_mutant_that_waits_for_a_processor_does_not_hang(tool: ModuleType, mon
     os.close(writing)
 
 
+def test_a_child_that_does_not_lead_its_group_yet_is_ended_too(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = sys.modules[tool.Judge.__module__]
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    assert judge.in_child(signal.pause, 0.01) == tool.HANGS
+
+
 def test_waiting_for_a_processor_is_what_the_system_says(tool: ModuleType) -> None:
     judge = sys.modules[tool.Judge.__module__]
     told = Path(f"/proc/{os.getpid()}/schedstat")

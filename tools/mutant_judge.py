@@ -500,8 +500,9 @@ def in_child(work: Callable[[], str | None], longest_s: float, crashed: str = ""
             left_s = longest_s + waited_s(pid) - (time.monotonic() - began)
     finally:
         os.close(reading)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+        for end in (os.killpg, os.kill):  # on a busy machine it may not lead its own group yet
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                end(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     if said is None:
         return HANGS

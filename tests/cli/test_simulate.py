@@ -220,7 +220,7 @@ def test_a_stopped_run_leaves_no_log_and_an_earlier_one_untouched(
     """The run is stopped after a while; otherwise it would take very long. A script's background command ignores
     Ctrl-C, but not SIGTERM."""
     (tmp_path / "log.parquet").write_text("an earlier one")
-    run = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=100000")
+    run = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=10000")
     arguments = [*before, *run]
     process, leader, _ = on_a_terminal(arguments, until=b"1%")
     process.send_signal(asked_by)

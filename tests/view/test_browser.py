@@ -342,10 +342,10 @@ def test_a_file_opens_without_a_network_and_answers(page: Page, catalogue: Folde
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
-RATE = """async (lasting) => {
+RATE = """async (frames) => {
   const at = [];
   await new Promise((done) => {
-    const tick = (now) => { at.push(now); if (now - at[0] < lasting) requestAnimationFrame(tick); else done(); };
+    const tick = (now) => { at.push(now); if (at.length <= frames) requestAnimationFrame(tick); else done(); };
     requestAnimationFrame(tick);
   });
   const gaps = at.slice(1).map((now, i) => now - at[i]).sort((a, b) => a - b);
@@ -356,7 +356,8 @@ RATE = """async (lasting) => {
 
 def test_a_thousand_nodes_and_an_hour_are_smooth(browser: Browser, page: Page, tmp_path: Path, artifacts: Path) -> None:
     """Thirty frames a second: all of the browser's processes together take less of a processor for a frame
-    than a thirtieth of a second. By the clock too, where nobody else uses the machine; that is only noted."""
+    than a thirtieth of a second. By the clock too, where nobody else uses the machine; that is only noted. It is so
+    many frames and not so many seconds: a busy machine draws few in a second, and each would bear more of the start."""
     random = np.random.default_rng(1)
     world = large_world(random)
     run = large_run(world, random)
@@ -367,7 +368,7 @@ def test_a_thousand_nodes_and_an_hour_are_smooth(browser: Browser, page: Page, t
     for speed in (1, 10, 60):
         page.evaluate(f"earshot.setSpeed({speed}); earshot.seek(1800); earshot.setPlaying(true)")
         before = processor_s(browser)
-        seen = page.evaluate(RATE, 2000)
+        seen = page.evaluate(RATE, 60)
         figures[f"{speed}x"] = {**seen, "processor_ms": 1000 * (processor_s(browser) - before) / seen["frames"]}
     page.screenshot(path=artifacts / "thousand-nodes.png")
     (artifacts / "frames.json").write_text(json.dumps(figures, indent=2) + "\n")

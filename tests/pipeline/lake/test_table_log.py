@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from killed_writers import broken_parts
 from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.table_log import MOST_FILES, TableLog
 from earshot.pipeline.lake.tables import RUNS, TABLES
+from sizes import sized
 
 ODD_NAMES = ["plain", "o'er/the=sea", "a b", "ü 100%", "x%20y", "line\nbreak", "back\\slash [1]", '{a}*?#:"^']
 
@@ -62,6 +63,7 @@ def test_partitions_of_any_name_are_replaced_and_dropped(lake: ArrowLake) -> Non
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=4, unique=True), max_size=14))
+@settings(max_examples=sized(25, 100))
 def test_a_clustered_table_is_what_a_dictionary_would_be(
     tmp_path_factory: pytest.TempPathFactory, writes: list[list[str]]
 ) -> None:

@@ -72,7 +72,7 @@ def test_batches_are_kept_once_however_they_are_replaced_and_joined(
     assert len(rows_in(lake, "watched_late", "other")) == others
 
 
-@pytest.mark.parametrize(("hours", "batches"), [(3, 20), (3, 40), pytest.param(24, 80, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("hours", "batches"), [(3, 20), (2, 40), pytest.param(24, 80, marks=pytest.mark.long)])
 def test_an_hour_leaves_the_same_few_files_whatever_its_batches_and_the_hours_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, batches: int
 ) -> None:

@@ -83,16 +83,19 @@ Tables = dict[str, list[tuple[Any, ...]]]
 
 def content(lake: Lake) -> Tables:
     """All that a watch has written, without which batch it was in."""
-    frames = {name: lake.read_or_empty(f"watched_{name}") for name in ("log", "matches", "late", "rejects", "losses")}
-    frames["figures"] = lake.read("watched_figures")
-    pairs = lake.read_or_empty("watched_pairs")
-    frames["pairs"] = pairs.drop("day").unionByName(lake.read_or_empty("watched_open"))
-    tables = {}
-    for name, frame in frames.items():
-        rows = frame.drop("watch", "day", "batch").toArrow().to_pylist()
-        tables[name] = sorted((tuple(_plain(value) for value in row.values()) for row in rows), key=repr)
-    counts = lake.read("watches").drop("batch", "committed_at", "state").toArrow().to_pylist()
+    tables = {name: rows_of(lake, f"watched_{name}") for name in ("log", "matches", "late", "rejects", "losses")}
+    tables["figures"] = rows_of(lake, "watched_figures")
+    tables["pairs"] = sorted([*rows_of(lake, "watched_pairs"), *rows_of(lake, "watched_open")], key=repr)
+    counts = lake.arrow.read("watches").drop_columns(["batch", "committed_at", "state"]).to_pylist()
     return tables | {"watches": [tuple(row.values()) for row in counts]}
+
+
+def rows_of(lake: Lake, table: str) -> list[tuple[Any, ...]]:
+    """In the order of the columns' names."""
+    rows = lake.arrow.read(table)
+    names = sorted(set(rows.column_names) - {"watch", "day", "batch"})
+    columns = [[_plain(value) for value in rows.column(name).to_pylist()] for name in names]
+    return sorted(zip(*columns, strict=True), key=repr)
 
 
 def _plain(value: Any) -> Any:

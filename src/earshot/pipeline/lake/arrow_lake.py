@@ -107,12 +107,16 @@ class ArrowLake:
     def snapshot(self, kind: Table, version: int | None = None) -> Snapshot | None:
         """The table now, or at that version; None where there is none. LakeError for a lake of the old form."""
         found = TableLog(self.folder, kind).snapshot(version)
-        if found is None and is_old(self.folder, kind):
+        if found is None:
+            self._refuse_old(kind)
+        return found
+
+    def _refuse_old(self, kind: Table) -> None:
+        if is_old(self.folder, kind):
             raise LakeError(
                 f"the lake {self.name} was written by an earlier version of earshot; "
                 f"convert it once, with: earshot lake convert {self.name}"
             )
-        return found
 
     # -- writing
 
@@ -134,11 +138,17 @@ class ArrowLake:
 
     def replace(self, kind: Table, files: Sequence[DataFile], keys: Iterable[Key] = ()) -> set[Key]:
         """Make the files the rows of their partitions, and of those named; returns which."""
-        self.snapshot(kind)  # a lake of the old form is not written into
-        log = TableLog(self.folder, kind)
+        log = self.log_to_write(kind)
         found = log.replace(files, keys)
         self.note_replaced(log)
         return found
+
+    def log_to_write(self, kind: Table) -> TableLog:
+        """The log of a table; LakeError for a lake of the old form, which is not written into."""
+        log = TableLog(self.folder, kind)
+        if not log.exists():
+            self._refuse_old(kind)
+        return log
 
     def note_replaced(self, log: TableLog) -> None:
         """Remember what the log's last commit replaced."""

@@ -115,8 +115,7 @@ class BatchFiles:
         def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
             return [file for file in self._own(snapshot) if is_replaced(file)], files
 
-        self.lake.snapshot(self.kind)  # a lake of the old form is not written into
-        log = TableLog(self.lake.folder, self.kind)
+        log = self.lake.log_to_write(self.kind)
         log.rewrite(change, files, note)
         self.lake.note_replaced(log)
 

@@ -53,9 +53,9 @@ class Folder:
 
         return fs.PyFileSystem(DeltaStorageHandler(self.delta_address("").rstrip("/")))
 
-    def exists(self) -> bool:
-        """Whether there is anything."""
-        return self.local.is_dir() if self.local is not None else bool(self.files(""))
+    def exists(self, path: str = "") -> bool:
+        """Whether there is anything, or anything below the path."""
+        return (self.local / path).is_dir() if self.local is not None else bool(self.files(path))
 
     def sizes(self, paths: list[str]) -> list[int | None]:
         """The files' sizes as this machine sees them; None where it sees no file."""

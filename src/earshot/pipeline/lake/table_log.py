@@ -60,6 +60,10 @@ class TableLog:
 
     # -- reading
 
+    def exists(self) -> bool:
+        """Whether there is a log; a look at the disk, which reads none of it."""
+        return self.folder.exists(f"{self.kind.name}/_delta_log")
+
     def snapshot(self, version: int | None = None) -> Snapshot | None:
         """The table now, or at that version; None where there is no table."""
         with self._errors():
@@ -307,6 +311,7 @@ class TableLog:
             assert table is not None
         there = {field.name for field in table.schema().fields}
         if new := [field for field in Schema.from_arrow(wanted).fields if field.name not in there]:
+            self._check_schema(table)
             table.alter.add_columns(new)
             table = self._open()
             assert table is not None

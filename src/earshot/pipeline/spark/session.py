@@ -62,8 +62,10 @@ SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.constraintPropagation.enabled": "false",
 }
-"""Where there is little data: compiling, planning anew and parallel garbage collection take longer than they save."""
+"""Where there is little data: compiling, planning anew, parallel garbage collection and filters that Spark derives from
+others take longer than they save."""
 
 _COMMON = {
     "spark.sql.session.timeZone": "UTC",
