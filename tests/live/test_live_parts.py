@@ -271,6 +271,7 @@ def test_where_the_kernel_refuses_the_filter_the_gate_stays_open() -> None:
         gate = sockets.Gate(HOME)
         gate.shut([receiver, refusing], [])
         assert not gate.is_shut
+        assert not gate.is_usable
         gate.shut([receiver], [])
         assert not gate.is_shut, "it does not try again"
         stranger.sendto(b"heard", receiver.getsockname())

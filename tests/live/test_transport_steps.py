@@ -624,6 +624,8 @@ def test_one_turn_reads_so_many_packets_and_for_so_long(monkeypatch: pytest.Monk
 class Gate:
     """Notes what it lets through; says that the kernel has discarded seven datagrams."""
 
+    is_usable = True
+
     def __init__(self) -> None:
         self.is_shut = False
         self.notes: list[Any] = []

@@ -156,7 +156,8 @@ class Gate:
         self._factor = secrets.randbits(32) | 1
         self._discarded_before: dict[socket.socket, int] = {}
         "The sockets behind the gate while it is shut, and how many of their datagrams the kernel had discarded then."
-        self._works = True
+        self.is_usable = True
+        "Whether the kernel has not refused the filter."
 
     @property
     def is_shut(self) -> bool:
@@ -165,7 +166,7 @@ class Gate:
     def shut(self, receivers: Sequence[socket.socket], admitted: Sequence[Address]) -> None:
         """Only the datagrams of these senders reach the sockets from now on. If the kernel refuses the filter, the gate
         stays open."""
-        if not self._works:
+        if not self.is_usable:
             return
         program = self._program(admitted)
         try:
@@ -174,7 +175,7 @@ class Gate:
                 self._discarded_before.setdefault(receiver, discarded(receiver))
         except OSError:
             self.open()
-            self._works = False
+            self.is_usable = False
 
     def open(self) -> int:
         """Let all senders through again; returns how many datagrams were discarded, the host's own included."""

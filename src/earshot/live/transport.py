@@ -548,21 +548,16 @@ class Transport:
                 self._warn_once(f"receive {error.errno}", f"cannot receive: {error.strerror}")
                 return
             left -= 1
-            if self.peers.at(address) is not None:
-                left -= self._receive_or_drop(self._view[:size], address, ticks)
-            elif address != self.address:
-                self._await_turn(self._view[:size], address, ticks)
+            try:
+                if self.peers.at(address) is not None:
+                    left -= self._receive(self._view[:size], address, ticks)
+                elif address != self.address:
+                    self._await_turn(self._view[:size], address, ticks)
+            except Refused as refused:
+                self._listener.dropped(refused.reason)
+            except MalformedPacket:
+                self._listener.dropped(DropReason.MALFORMED)
             ticks = self._ticks()
-
-    def _receive_or_drop(self, datagram: memoryview, address: Address, ticks: float) -> int:
-        """Receive a datagram, or count it as dropped; returns the number of its packets."""
-        try:
-            return self._receive(datagram, address, ticks)
-        except Refused as refused:
-            self._listener.dropped(refused.reason)
-        except MalformedPacket:
-            self._listener.dropped(DropReason.MALFORMED)
-        return 0
 
     def _await_turn(self, datagram: memoryview, address: Address, ticks: float) -> None:
         """A newcomer's datagram waits until it is the newcomers' turn. It is refused if there is no room for it and the
@@ -570,9 +565,9 @@ class Transport:
         while not self._newcomers.put(datagram, address):
             if self._limits.newcomers_wait_s(ticks) > 0.0:
                 self._listener.dropped(DropReason.RATE_LIMIT)
-                if not self._gate.is_shut:
+                if self._gate.is_usable and not self._gate.is_shut:
                     self._shut_gate()
-                break
+                return  # What waits has its turn planned.
             self._receive_newcomer(ticks)
             ticks = self._ticks()
         if not self._newcomers_due:
@@ -581,7 +576,12 @@ class Transport:
 
     def _receive_newcomer(self, ticks: float) -> None:
         waited, address = self._newcomers.take()
-        self._receive_or_drop(memoryview(waited), address, ticks)
+        try:
+            self._receive(memoryview(waited), address, ticks)
+        except Refused as refused:
+            self._listener.dropped(refused.reason)
+        except MalformedPacket:
+            self._listener.dropped(DropReason.MALFORMED)
 
     def _newcomers_turn(self) -> None:
         """Receive newcomers' datagrams for a short time and as far as their allowance goes; plan their next turn."""
