@@ -20,6 +20,8 @@ from earshot.live.datagrams import PLAIN, Fragment, Frame
 from earshot.live.node import Node
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.flooding import Flood
+from earshot.protocols.georendezvous.cell_hash_routing import Beacon
+from earshot.protocols.georendezvous.machine import GeoRendezvous
 from sizes import sized
 
 SIREN = EventType("Siren", content={"speed": float})
@@ -229,6 +231,41 @@ def test_absurd_areas_and_positions_do_no_harm() -> None:
             await until(lambda: b.drops["malformed"] and len(wanted) >= 1)
             await honest_traffic_goes_on(a, b)
             assert b.drops["machine-failure"] == 0
+            attacker.close()
+
+    asyncio.run(run())
+
+
+def test_a_georendezvous_node_routes_through_no_neighbour_that_has_not_proved_itself() -> None:
+    """Otherwise each packet to a forged neighbour waits two seconds for acknowledgements that never come."""
+
+    async def run() -> None:
+        desk = Desk(protocol="georendezvous")
+        async with desk.node("a") as a, desk.node("b") as b:
+            await acquainted(a, b)
+            attacker = Attacker(b, sockets=16)
+            for number in range(64):
+                beacon = wire.encode(Beacon((number % 3 - 1, number // 3 % 3 - 1), fresh=True))
+                attacker.throw(datagram(f"x{number}", 1, beacon))
+            await until(lambda: b.drops["not-proven"])
+            assert isinstance(b.host.machine, GeoRendezvous)
+            assert b.host.machine.routing.neighbours.keys() <= {"a"}
+            assert b.host.machine.routing.neighbourhood == 0
+            attacker.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", ["codd", "drip", "drip-sf", "georendezvous", "siena"])
+def test_a_protocol_that_answers_whom_it_hears_hears_only_proven_peers(protocol: str) -> None:
+    """It would keep forged peers as neighbours, parents or children, and wait for their acknowledgements."""
+
+    async def run() -> None:
+        async with Desk(protocol=protocol).node("b") as b:
+            attacker = Attacker(b)
+            attacker.throw(datagram("x", 1, wire.encode(Beacon((0, 1), fresh=True))))
+            await until(lambda: b.drops["not-proven"])
+            assert b.host.counts["receive"] == 0
             attacker.close()
 
     asyncio.run(run())

@@ -19,6 +19,7 @@ from earshot.geometry import Position
 from earshot.live import signatures, sockets
 from earshot.live.location import Fixed
 from earshot.live.network import NetworkSettings
+from earshot.live.newcomers import NewcomerQueue
 from earshot.live.node import ReadQueue
 from earshot.live.node_metrics import NodeMetrics
 from earshot.live.peers import Peer, Peers
@@ -221,6 +222,73 @@ def test_the_kernel_discards_what_a_host_sent_itself_and_nothing_else() -> None:
             for sender, word in ((own, b"own"), (namesake, b"same port"), (other, b"other")):
                 sender.sendto(word, receiver.getsockname())
         assert received(receiver) == [b"same port", b"other"]
+
+
+def test_behind_a_shut_gate_a_socket_receives_only_what_admitted_senders_sent() -> None:
+    opened = [sockets.open_own("127.0.0.1", 0, "lo") for _ in range(4)]
+    receiver, own, known, stranger = opened
+
+    def all_send(*words: bytes) -> list[bytes]:
+        for word in words:
+            for sender, name in ((own, b"own"), (known, b"known"), (stranger, b"stranger")):
+                sender.sendto(name + word, receiver.getsockname())
+        return received(receiver)
+
+    gate = sockets.Gate(own.getsockname())
+    others = [(f"10.{number >> 8}.{number & 255}.1", 9) for number in range(900)]
+    assert not gate.is_shut
+    assert gate.open() == 0
+    for admitted in ([known.getsockname()], [known.getsockname(), *others], [*others, known.getsockname()]):
+        gate.shut([receiver], admitted)
+        assert gate.is_shut
+        assert all_send(b"1", b"2") == [b"known1", b"known2"]
+        gate.shut([receiver], [])
+        assert all_send(b"3") == []
+        assert (gate.open(), gate.is_shut) == (7, False)
+        assert all_send(b"4") == [b"known4", b"stranger4"], "the host's own datagrams are discarded as before"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as namesake:
+        namesake.bind(("127.0.0.2", known.getsockname()[1]))
+        gate.shut([receiver], [known.getsockname()])
+        namesake.sendto(b"same port", receiver.getsockname())
+        assert received(receiver) == []
+    for one in opened:
+        one.close()
+    assert gate.open() == 0, "closed sockets"
+
+
+def test_a_gate_has_room_for_the_most_recent_four_thousand_senders() -> None:
+    with sockets.open_own("127.0.0.1", 0, "lo") as receiver, sockets.open_own("127.0.0.1", 0, "lo") as known:
+        gate = sockets.Gate(HOME)
+        crowd = [(f"10.{number >> 8}.{number & 255}.1", 9) for number in range(5000)]
+        gate.shut([receiver], [*crowd, known.getsockname()])
+        known.sendto(b"known", receiver.getsockname())
+        assert (gate.is_shut, received(receiver)) == (True, [b"known"])
+
+
+def test_where_the_kernel_refuses_the_filter_the_gate_stays_open() -> None:
+    refusing: Any = Refusing(0)
+    with sockets.open_own("127.0.0.1", 0, "lo") as receiver, sockets.open_own("127.0.0.1", 0, "lo") as stranger:
+        gate = sockets.Gate(HOME)
+        gate.shut([receiver, refusing], [])
+        assert not gate.is_shut
+        assert not gate.is_usable
+        gate.shut([receiver], [])
+        assert not gate.is_shut, "it does not try again"
+        stranger.sendto(b"heard", receiver.getsockname())
+        assert received(receiver) == [b"heard"]
+
+
+def test_newcomers_datagrams_wait_in_order_and_bounded_by_number_and_bytes() -> None:
+    queue = NewcomerQueue(4, 3 * 356)
+    assert [queue.put(memoryview(bytes([number]) * 100), HOME) for number in range(4)] == [True, True, True, False]
+    assert (len(queue), queue.is_half_empty) == (3, False)
+    assert [queue.take() for _ in range(2)] == [(bytes([number]) * 100, HOME) for number in range(2)]
+    assert queue.is_half_empty
+    assert [queue.put(memoryview(b""), HOME) for _ in range(4)] == [True, True, False, False], "by bytes"
+    queue.clear()
+    assert queue.put(memoryview(bytes(5000)), HOME), "one always fits"
+    queue.clear()
+    assert [queue.put(memoryview(b""), HOME) for _ in range(5)] == [True] * 4 + [False], "by number"
 
 
 def test_a_group_is_received_until_it_is_left() -> None:

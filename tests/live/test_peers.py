@@ -240,6 +240,20 @@ def test_newcomers_save_up_a_tenth_of_a_second_and_proven_peers_a_second() -> No
     assert [sum(limits.allows(limits.of(None), at) for _ in range(2000)) for at in (5.125, 5.265625)] == [0, 16]
 
 
+def test_newcomers_wait_until_several_of_their_datagrams_may_be_read() -> None:
+    limits = RateLimits(1000)
+    assert limits.newcomers_wait_s(5.0) == 0.0
+    assert sum(limits.allows(limits.of(None), 5.0) for _ in range(2000)) == 100
+    assert limits.newcomers_wait_s(5.0) == pytest.approx(0.005)
+    assert limits.newcomers_wait_s(5.0005) == pytest.approx(0.0045)
+    assert limits.newcomers_wait_s(5.0011) == 0.0
+    limits.charge_newcomers(0.25)
+    assert limits.newcomers_wait_s(5.0) == pytest.approx(0.005 + 1.0 - 0.001)
+    slow = RateLimits(2)
+    assert sum(slow.allows(slow.of(None), 5.0) for _ in range(9)) == 2
+    assert slow.newcomers_wait_s(5.0) == pytest.approx(0.5)
+
+
 # Over real sockets.
 
 

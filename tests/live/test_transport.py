@@ -41,7 +41,7 @@ class Recorder:
     def unreachable(self, packet: Packet, peer: str) -> None:
         self.lost.append((packet, peer))
 
-    def dropped(self, reason: DropReason, peer: str = "") -> None:
+    def dropped(self, reason: DropReason, peer: str = "", count: int = 1) -> None:
         self.drops.append(str(reason))
 
     def header_position(self, now: float) -> Position | None:

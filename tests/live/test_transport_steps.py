@@ -122,8 +122,8 @@ class Host:
     def unreachable(self, packet: Packet, peer: str) -> None:
         self.lost.append((packet, peer))
 
-    def dropped(self, reason: DropReason, peer: str = "") -> None:
-        self.drops.append(reason)
+    def dropped(self, reason: DropReason, peer: str = "", count: int = 1) -> None:
+        self.drops += [reason] * count
 
     def header_position(self, now: float) -> Position | None:
         return self.at
@@ -616,6 +616,147 @@ def test_one_turn_reads_so_many_packets_and_for_so_long(monkeypatch: pytest.Monk
     slow.transport._receive = lambda *_: 0  # type: ignore[method-assign]
     slow.transport._drain(waiting)
     assert len(waiting.held) == 3
+
+
+# Newcomers wait for their turn.
+
+
+class Gate:
+    """Notes what it lets through; says that the kernel has discarded seven datagrams."""
+
+    is_usable = True
+
+    def __init__(self) -> None:
+        self.is_shut = False
+        self.notes: list[Any] = []
+
+    def shut(self, receivers: Sequence[Any], admitted: Sequence[Any]) -> None:
+        self.is_shut = True
+        self.notes.append(list(admitted))
+
+    def open(self) -> int:
+        was_shut, self.is_shut = self.is_shut, False
+        self.notes.append("open")
+        return 7 if was_shut else 0
+
+
+class Crowd(Desk):
+    """A desk with a gate that notes, and newcomers that each send one packet."""
+
+    def __init__(self, **network: Any) -> None:
+        super().__init__(**network)
+        made: Any = self.transport
+        self.gate = made._gate = Gate()
+        made._processor_time = lambda: 0.0
+
+    def newcomer(self, number: int) -> tuple[bytes, tuple[str, int]]:
+        frame = Frame(f"new{number}", 3, 1, self.wall, "", None, None, "", [], [encode(flood(f"new{number}"))])
+        return datagrams.PLAIN + datagrams.encode(frame), ("127.0.0.2", 1000 + number)
+
+    def drain(self, *held: tuple[bytes, tuple[str, int]]) -> None:
+        filled: Any = Filled(*held)
+        self.transport._drain(filled)
+        assert filled.held == []
+
+    def heard(self) -> list[str]:
+        return [packet.event.id for packet in self.host.packets]  # type: ignore[attr-defined]
+
+
+@in_a_loop
+def test_what_a_proven_peer_sent_is_received_before_what_newcomers_sent_earlier() -> None:
+    desk = Crowd()
+    known = Frame("you", 3, 1, desk.wall, "", None, None, "", [], [encode(flood("known"))])
+    desk.drain(desk.newcomer(1), desk.newcomer(2), (datagrams.PLAIN + datagrams.encode(known), THERE))
+    assert desk.heard() == ["known"]
+    desk.run_soon()
+    assert desk.heard() == ["known", "new1", "new2"]
+    assert desk.gate.notes == []
+
+
+@in_a_loop
+def test_newcomers_have_short_turns() -> None:
+    desk = Crowd()
+    desk.drain(*(desk.newcomer(number) for number in range(5)))
+    desk.transport._receive_newcomer = later(desk, 0.0003, desk.transport._receive_newcomer)  # type: ignore[method-assign]
+    heard = []
+    for _ in range(4):
+        desk.run_soon()
+        heard.append(len(desk.heard()))
+    assert heard == [2, 4, 5, 5]
+    assert desk.loop.later == []
+
+
+def later(desk: Desk, seconds: float, call: Callable[[float], None]) -> Callable[[float], None]:
+    """Calls it, which takes this long."""
+
+    def calling(ticks: float) -> None:
+        call(ticks)
+        desk.ticks += seconds
+
+    return calling
+
+
+@in_a_loop
+def test_newcomers_that_have_used_up_their_allowance_wait_for_the_next_one() -> None:
+    desk = Crowd(rate_limit=100.0)
+    desk.drain(*(desk.newcomer(number) for number in range(4)))
+    desk.transport._limits.of(None).left = 2.0
+    desk.transport._limits.of(None).at = desk.ticks
+    desk.run_soon()
+    assert desk.heard() == ["new0", "new1"]
+    ((wait_s, turn),) = desk.loop.later
+    assert wait_s == pytest.approx(0.01)
+    desk.drain(desk.newcomer(4))
+    assert (desk.loop.soon, len(desk.loop.later)) == ([], 1), "the next turn is planned already"
+    desk.ticks += 0.0101
+    turn()
+    assert desk.heard() == ["new0", "new1", "new2"]
+    assert desk.host.drops == []
+
+
+@in_a_loop
+def test_what_newcomers_send_beyond_their_allowance_the_kernel_refuses_until_half_is_worked_off() -> None:
+    desk = Crowd(rate_limit=100.0)
+    fits = int(desk.transport._limits.newcomers_burst)
+    spent = desk.transport._limits.of(None)
+    spent.left, spent.at = 0.0, desk.ticks
+    desk.drain(*(desk.newcomer(number) for number in range(fits + 3)))
+    assert desk.host.drops == [DropReason.RATE_LIMIT] * 3
+    assert desk.gate.notes == [[THERE]], "shut once, for all but the proven peer"
+    assert len(desk.transport._newcomers) == fits
+    while desk.gate.is_shut:
+        assert len(desk.transport._newcomers) > fits // 2
+        desk.ticks += 0.0101
+        desk.transport._newcomers_turn()
+    assert (len(desk.transport._newcomers), desk.heard()) == (fits // 2, [f"new{n}" for n in range(fits - fits // 2)])
+    assert desk.gate.notes == [[THERE], "open"]
+    assert desk.host.drops == [DropReason.RATE_LIMIT] * (3 + 7)
+
+
+@in_a_loop
+def test_a_peer_that_proves_itself_passes_the_shut_gate_and_own_broadcasts_do_not_count_as_refused() -> None:
+    desk = Crowd()
+    desk.transport._shut_gate()
+    desk.transport._welcome(desk.peer("her", ELSEWHERE))
+    assert desk.gate.notes == [[THERE], [THERE, ELSEWHERE]]
+    desk.transport._multicast = Any
+    for destination in (None, 5):
+        desk.transport.joined.add(5)
+        desk.transport._send_together(destination, [flood("a")], [b"a"], 0)
+    desk.transport._send_together(6, [flood("a")], [b"a"], 0)
+    desk.transport._open_gate()
+    assert desk.host.drops == [DropReason.RATE_LIMIT] * (7 - 2)
+
+
+@in_a_loop
+def test_with_allowance_left_nothing_is_refused_however_much_comes() -> None:
+    desk = Crowd(rate_limit=1e6, memory_bytes=16_000_000)
+    held = [desk.newcomer(number) for number in range(40)]
+    large = [(datagram + bytes(20_000), address) for datagram, address in held]  # malformed
+    desk.drain(*large)
+    desk.run_soon()
+    assert desk.host.drops == [DropReason.MALFORMED] * 40
+    assert desk.gate.notes == []
 
 
 @in_a_loop

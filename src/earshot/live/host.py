@@ -538,8 +538,8 @@ class Host:
             self._record_packet(Kind.DROP, packet, peer=peer, detail=DropReason.UNREACHABLE)
             self._guarded(self.served.unreachable, packet, peer)
 
-    def dropped(self, reason: DropReason, peer: str = "", event: str = "") -> None:
-        self.drops[reason] += 1
+    def dropped(self, reason: DropReason, peer: str = "", count: int = 1, event: str = "") -> None:
+        self.drops[reason] += count
         # Further refused datagrams are only counted: a flood must not fill the disk.
         if event or self.drops[reason] <= 1000:
             self.record(Kind.DROP, detail=reason, peer=peer, event=event)

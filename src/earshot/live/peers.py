@@ -45,6 +45,8 @@ NEWCOMERS_BURST_S = 0.1
 """Newcomers together may save up the datagrams of this long, a proven peer those of a second: packets of proven peers
 wait behind a burst of newcomers."""
 LEAST_BURST = 10.0
+NEWCOMERS_PAUSE_S = 0.005
+"A node that has used up the newcomers' allowance returns to them after at least this time."
 
 
 class PeerLimits(NamedTuple):
@@ -313,9 +315,9 @@ class RateLimits:
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._burst = min(per_second, max(LEAST_BURST, per_second * NEWCOMERS_BURST_S))
+        self.newcomers_burst = min(per_second, max(LEAST_BURST, per_second * NEWCOMERS_BURST_S))
         "How many datagrams newcomers may send at once."
-        self._strangers = Allowance(self._burst, 0.0)
+        self._strangers = Allowance(self.newcomers_burst, 0.0)
         self._latest = self._strangers
         "The allowance that last had packets, and at which time,"
         self._latest_at = -inf
@@ -328,11 +330,22 @@ class RateLimits:
 
     def allows(self, allowance: Allowance, now: float) -> bool:
         """Whether one more datagram may be read."""
-        most = self._burst if allowance is self._strangers else self._per_second
-        left = min(most, allowance.left + (now - allowance.at) * self._per_second)
+        left = self._left(allowance, now)
         allowed = left >= 1.0
         allowance.left, allowance.at = left - allowed, now
         return allowed
+
+    def newcomers_wait_s(self, now: float) -> float:
+        """How long the newcomers' datagrams wait: 0 if one may be read now, otherwise until several may."""
+        left = self._left(self._strangers, now)
+        if left >= 1.0:
+            return 0.0
+        several = max(1.0, min(self.newcomers_burst, NEWCOMERS_PAUSE_S * self._per_second))
+        return (several - left) / self._per_second
+
+    def _left(self, allowance: Allowance, now: float) -> float:
+        most = self.newcomers_burst if allowance is self._strangers else self._per_second
+        return min(most, allowance.left + (now - allowance.at) * self._per_second)
 
     def charge(self, allowance: Allowance, worked_s: float, now: float) -> None:
         """Charge the time that a datagram with packets took. (At most half a second counts: the process may have been

@@ -2,7 +2,8 @@
 
 A broadcast goes to a multicast group, or to each peer; a send goes to one peer, which acknowledges
 it. The first packet in a turn of the event loop is sent at once, the others in that turn share datagrams.
-A socket is read until it is empty, not once in each turn.
+A socket is read until it is empty, not once in each turn. Datagrams of proven peers are received at once, those of
+newcomers in turns between them.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from earshot.live.datagrams import (
 )
 from earshot.live.identity import Identity
 from earshot.live.network import NetworkSettings
+from earshot.live.newcomers import NewcomerQueue
 from earshot.live.peers import Peer, PeerLimits, Peers, RateLimits, digest_of
 from earshot.live.signatures import SignedNames, Verifier
-from earshot.live.sockets import MulticastSockets, group_address
+from earshot.live.sockets import Gate, MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
 from earshot.quality import MOST_PRIORITY
 from earshot.records import DropReason
@@ -52,6 +54,8 @@ PACKETS_A_TURN = 1024
 "At most this many packets are received before other tasks run, so that subscribers can read their queues."
 TURN_S = 0.002
 "And packets are received for at most this long."
+NEWCOMERS_TURN_S = 0.0005
+"Newcomers' packets are received for at most this long before those of proven peers that have come meanwhile."
 PENDING_LIMIT = 4096
 IP_AND_UDP_BYTES = 28
 LARGEST_SHARED_BYTES = 32_768
@@ -88,7 +92,7 @@ class Listener(Protocol):
 
     def unreachable(self, packet: Packet, peer: str) -> None: ...
 
-    def dropped(self, reason: DropReason, peer: str = "") -> None: ...
+    def dropped(self, reason: DropReason, peer: str = "", count: int = 1) -> None: ...
 
     def header_position(self, now: float) -> Position | None: ...
 
@@ -162,6 +166,12 @@ class Transport:
         self._identity = identity
         self._names = None if verifier is None else SignedNames(verifier, network.peer_expiry_s, network.clock_skew_s)
         self._limits = RateLimits(network.rate_limit)
+        self._newcomers = NewcomerQueue(self._limits.newcomers_burst, network.memory_bytes // 64)
+        self._newcomers_due = False
+        "Whether the newcomers' next turn is planned."
+        self._gate = Gate(self.address)
+        self._echoes = 0
+        "How many of its own broadcasts this host would have received while the gate was shut."
         self._two_way = two_way
         self._sequence = 0
         self._batches: dict[tuple[Destination, int], _Batch] = {}
@@ -195,6 +205,7 @@ class Transport:
             host, port = sockets.address_of(interface) if interface else "0.0.0.0", 0
         self._own = sockets.open_own(host, port, interface)
         self.address = self._own.getsockname()
+        self._gate = Gate(self.address)
         try:
             if network.multicast:
                 self._multicast = MulticastSockets(self._base[1], interface, self.address)
@@ -229,7 +240,9 @@ class Transport:
         self._end_turn()
         for timer in self._timers.values():
             timer.cancel()
-        for opened in (self._own, *(self._multicast.sockets if self._multicast is not None else [])):
+        self._newcomers.clear()
+        self._open_gate()
+        for opened in self._receivers():
             self._loop.remove_reader(opened)
             self._loop.remove_writer(opened)
             opened.close()
@@ -238,6 +251,12 @@ class Transport:
     def _listen(self, opened: socket.socket | None) -> None:
         if opened is not None:
             self._loop.add_reader(opened, self._drain, opened)
+            if self._gate.is_shut:
+                self._shut_gate()
+
+    def _receivers(self) -> list[socket.socket]:
+        opened = [] if self._own is None else [self._own]
+        return opened if self._multicast is None else [*opened, *self._multicast.sockets]
 
     def joined_network(self) -> JoinedNetwork:
         """The network that the sockets are open for, as records state it."""
@@ -364,6 +383,8 @@ class Transport:
         if not isinstance(destination, str):
             for address in self._addresses(destination):
                 self._transmit(datagram, address, priority)
+            if self._multicast is not None and (destination is None or destination in self.joined):
+                self._echoes += 1
             return
         peer = self.peers.get(destination, self._ticks())
         if peer is None:
@@ -527,14 +548,70 @@ class Transport:
                 self._warn_once(f"receive {error.errno}", f"cannot receive: {error.strerror}")
                 return
             left -= 1
-            if address != self.address:
-                try:
+            try:
+                if self.peers.at(address) is not None:
                     left -= self._receive(self._view[:size], address, ticks)
-                except Refused as refused:
-                    self._listener.dropped(refused.reason)
-                except MalformedPacket:
-                    self._listener.dropped(DropReason.MALFORMED)
+                elif address != self.address:
+                    self._await_turn(self._view[:size], address, ticks)
+            except Refused as refused:
+                self._listener.dropped(refused.reason)
+            except MalformedPacket:
+                self._listener.dropped(DropReason.MALFORMED)
             ticks = self._ticks()
+
+    def _await_turn(self, datagram: memoryview, address: Address, ticks: float) -> None:
+        """A newcomer's datagram waits until it is the newcomers' turn. It is refused if there is no room for it and the
+        newcomers have used up their allowance; then the kernel refuses the next ones."""
+        while not self._newcomers.put(datagram, address):
+            if self._limits.newcomers_wait_s(ticks) > 0.0:
+                self._listener.dropped(DropReason.RATE_LIMIT)
+                if self._gate.is_usable and not self._gate.is_shut:
+                    self._shut_gate()
+                return  # What waits has its turn planned.
+            self._receive_newcomer(ticks)
+            ticks = self._ticks()
+        if not self._newcomers_due:
+            self._newcomers_due = True
+            self._loop.call_soon(self._newcomers_turn)
+
+    def _receive_newcomer(self, ticks: float) -> None:
+        waited, address = self._newcomers.take()
+        try:
+            self._receive(memoryview(waited), address, ticks)
+        except Refused as refused:
+            self._listener.dropped(refused.reason)
+        except MalformedPacket:
+            self._listener.dropped(DropReason.MALFORMED)
+
+    def _newcomers_turn(self) -> None:
+        """Receive newcomers' datagrams for a short time and as far as their allowance goes; plan their next turn."""
+        ticks = self._ticks()
+        end, wait_s = ticks + NEWCOMERS_TURN_S, 0.0
+        while len(self._newcomers) and ticks < end:
+            wait_s = self._limits.newcomers_wait_s(ticks)
+            if wait_s > 0.0:
+                break
+            self._receive_newcomer(ticks)
+            ticks = self._ticks()
+        if self._gate.is_shut and self._newcomers.is_half_empty:
+            self._open_gate()
+        self._newcomers_due = len(self._newcomers) > 0
+        if wait_s > 0.0:
+            self._timers["newcomers"] = self._loop.call_later(wait_s, self._newcomers_turn)
+        elif self._newcomers_due:
+            self._loop.call_soon(self._newcomers_turn)
+
+    def _shut_gate(self) -> None:
+        """Let only the datagrams of proven peers through."""
+        if not self._gate.is_shut:
+            self._echoes = 0
+        self._gate.shut(self._receivers(), [peer.address for peer in self.peers.proven(self._ticks())])
+
+    def _open_gate(self) -> None:
+        """Let all datagrams through, and count those that the kernel has refused meanwhile."""
+        refused = self._gate.open() - self._echoes
+        if refused > 0:
+            self._listener.dropped(DropReason.RATE_LIMIT, count=refused)
 
     def _receive(self, datagram: memoryview, address: Address, ticks: float) -> int:
         """Receive a datagram; returns the number of its packets."""
@@ -623,6 +700,8 @@ class Transport:
 
     def _welcome(self, peer: Peer) -> None:
         """A peer has proved itself: greet it, and send what waited for it."""
+        if self._gate.is_shut:
+            self._shut_gate()
         self._start_timer("greet", GREET_S, self._greet)
         for pending in self._pending.values():
             if pending.held and pending.peer == peer.name and pending.address == peer.address:

@@ -54,6 +54,7 @@ class Codd(Machine):
     name = "codd"
     paper = "Chawathe, Anand: Interimistic Data Dissemination (CoDD)"
     needs_routing = True
+    needs_two_way_links = True
     Settings = CoddSettings
 
     def __init__(

@@ -119,6 +119,7 @@ class GeoRendezvous(Machine):
 
     name = "georendezvous"
     paper = "Carvalho, Araújo, Rodrigues: Reducing Latency in Rendezvous-Based Publish-Subscribe Systems (DEBS 2006)"
+    needs_two_way_links = True
     Settings = GeoRendezvousSettings
 
     def __init__(

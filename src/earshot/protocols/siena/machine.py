@@ -196,6 +196,7 @@ class Siena(Machine):
     name = "siena"
     paper = "Carzaniga, Rosenblum, Wolf: Siena (TOCS 2001), as Chawathe and Anand emulate it"
     needs_routing = True
+    needs_two_way_links = True
     Settings = SienaSettings
 
     def __init__(
