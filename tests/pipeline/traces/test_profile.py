@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -21,6 +21,7 @@ from earshot.pipeline.traces.profile_text import profile_words
 from earshot.pipeline.traces.snapshots import Stretch, lifetimes, measured, quantiles
 from earshot.pipeline.traces.trace_profile import profile_of_json, profile_trace
 from earshot.records.trajectories import Legs
+from sizes import sized
 
 RANGES_M = (60.0, 120.0)
 
@@ -90,6 +91,7 @@ def test_the_figures_of_a_moment_are_networkxs(nodes: int, seed: int) -> None:
 
 
 @given(st.integers(2, 18), st.integers(0, 10_000))
+@settings(max_examples=sized(40, 100))
 def test_what_is_carried_reaches_whom_networkx_says(nodes: int, seed: int) -> None:
     """A path over the graphs of the moments in their order: components merge what their nodes have."""
     paths = walk(nodes, 70, seed, side_m=900.0)
@@ -105,8 +107,9 @@ def test_what_is_carried_reaches_whom_networkx_says(nodes: int, seed: int) -> No
                 together = set().union(*(has[name] for name in part))
                 for name in part:
                     has[name] = together
-            pairs = sum(a in has[b] for a in there for b in there if a != b)
-            truth[time] = pairs / (len(there) * (len(there) - 1))
+            if time in (10, 60):
+                pairs = sum(a in has[b] for a in there for b in there if a != b)
+                truth[time] = pairs / (len(there) * (len(there) - 1))
         own = {row.name: row.value for row in found if row.range_m == range_m and row.time == 0.0}
         assert own["within 10"] == pytest.approx(truth[10])
         assert own["within 60"] == pytest.approx(truth[60])
