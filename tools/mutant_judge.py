@@ -226,6 +226,8 @@ class Judge:
         self.runs: dict[tuple[Path, int], set[str]] = {}
         self.of_module: dict[Path, set[str]] = {}
         self.trusted: set[str] = set()
+        self.failing: dict[str, str] = {}
+        "Tests that fail without any change, and why."
         self.noticed: Counter[tuple[str, str]] = Counter()
         "How often a test noticed a mutant of a function, or one outside of functions: (function, test)."
 
@@ -281,6 +283,8 @@ class Judge:
         gc.freeze()
         self.measure()
         self.tell(f"{len(self.seconds)} of {len(self.items)} tests pass, in {sum(self.seconds.values()):.0f} s")
+        for name, why in self.failing.items():
+            self.tell(f"{name} fails without a change and judges nothing: {why}")
         for number, case in enumerate(self.cases):
             if time.monotonic() > self.until:
                 break
@@ -299,15 +303,18 @@ class Judge:
                     for cache in self.caches:
                         cache.cache_clear()  # else only the first test that asks would run the statements
                     began = time.monotonic() - waited_s(os.getpid())
-                    if _passes(item, following):
-                        lines = {str(path): sorted(hits) for path, hits in self.hook.hits.items() if hits}
-                        seconds = time.monotonic() - waited_s(os.getpid()) - began
-                        rows.write(json.dumps([item.nodeid, seconds, lines]) + "\n")
-                        rows.flush()
+                    why = _failure(item, following)
+                    lines = {str(path): sorted(hits) for path, hits in self.hook.hits.items() if hits}
+                    seconds = time.monotonic() - waited_s(os.getpid()) - began
+                    rows.write(json.dumps([item.nodeid, seconds, lines, why]) + "\n")
+                    rows.flush()
 
         in_child(work, max(60.0, self.until - time.monotonic()))
         for row in found.read_text().splitlines():
-            name, seconds, lines = json.loads(row)
+            name, seconds, lines, why = json.loads(row)
+            if why:
+                self.failing[name] = why
+                continue
             self.seconds[name] = seconds
             for file, numbers in lines.items():
                 path = Path(file)
@@ -459,9 +466,18 @@ def no_shrinking() -> None:
 
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    return not _failure(item, following)
+
+
+def _failure(item: pytest.Item, following: pytest.Item | None) -> str:
+    """What a failing test says, in one line; nothing if it passes."""
     from _pytest.runner import runtestprotocol
 
-    return not any(report.failed for report in runtestprotocol(item, nextitem=following, log=False))
+    failed = [report for report in runtestprotocol(item, nextitem=following, log=False) if report.failed]
+    if not failed:
+        return ""
+    crash = getattr(failed[0].longrepr, "reprcrash", None)
+    return (crash.message if crash is not None else failed[0].longreprtext).strip().partition("\n")[0] or "no reason"
 
 
 def _with_next(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
