@@ -203,6 +203,18 @@ def test_a_mutant_that_waits_for_a_processor_does_not_hang(tool: ModuleType, mon
     os.close(writing)
 
 
+def test_a_test_that_works_without_end_is_ended_by_its_processor_time(tool: ModuleType) -> None:
+    judge = sys.modules[tool.Judge.__module__]
+
+    def work() -> None:
+        judge.end_after(0.01)
+        while True:
+            pass
+
+    assert judge.in_child(work, 600.0, crashed="a test") == tool.HANGS
+    assert judge.in_child(lambda: os._exit(1), 600.0, crashed="a test") == "a test"
+
+
 def test_waiting_for_a_processor_is_what_the_system_says(tool: ModuleType) -> None:
     judge = sys.modules[tool.Judge.__module__]
     told = Path(f"/proc/{os.getpid()}/schedstat")

@@ -403,7 +403,7 @@ class Judge:
                 sys.modules["numba"].config.CACHE_DIR = str(self.folder / f"compiled-{os.getpid()}")
             self.hook.change(case)
             _forget(self.hook.root, self.tests)
-            chosen = Chosen(names)
+            chosen = Chosen({name: self.longest_for(name) for name in names})
             files = sorted({str(self.items[name].path) for name in names})
             code = pytest.main([*self.arguments(), "-x", *files], plugins=[chosen])
             return chosen.failed or ("" if code in (0, 5) else names[0])
@@ -420,9 +420,14 @@ class Judge:
 
     def first_failing(self, names: list[str]) -> str:
         for item, following in _with_next([self.items[name] for name in names]):
+            end_after(self.longest_for(item.nodeid))
             if not _passes(item, following):
                 return item.nodeid
         return ""
+
+    def longest_for(self, name: str) -> float:
+        """The processor time after which a test is said not to end."""
+        return 10.0 + 5.0 * self.seconds[name]
 
     def passes_without(self, name: str) -> bool:
         """Whether a test passes alone and without a change; asked once for each test."""
@@ -438,10 +443,13 @@ class Judge:
 
 
 class Chosen:
-    """Keeps the chosen tests of a new collection, in the order given, and the name of the first that fails."""
+    """Keeps the chosen tests of a new collection, in the order given, and the name of the first that fails.
 
-    def __init__(self, names: list[str]) -> None:
-        self.rank = {name: number for number, name in enumerate(names)}
+    Given with each is the processor time after which it is said not to end."""
+
+    def __init__(self, longest_s: dict[str, float]) -> None:
+        self.rank = {name: number for number, name in enumerate(longest_s)}
+        self.longest_s = longest_s
         self.failed = ""
 
     @pytest.hookimpl(tryfirst=True)
@@ -451,6 +459,9 @@ class Chosen:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted((one for one in items if one.nodeid in self.rank), key=lambda one: self.rank[one.nodeid])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        end_after(self.longest_s[nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.failed:
@@ -518,10 +529,15 @@ def in_child(work: Callable[[], str | None], longest_s: float, crashed: str = ""
         os.close(reading)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    if said is None:
+        _, status = os.waitpid(pid, 0)
+    if said is None or os.waitstatus_to_exitcode(status) == -signal.SIGPROF:
         return HANGS
     return said[:-1] if said.endswith("\n") else crashed
+
+
+def end_after(processor_s: float) -> None:
+    """The system ends this process after so much more processor time, whatever it does then."""
+    signal.setitimer(signal.ITIMER_PROF, processor_s)
 
 
 def waited_s(pid: int) -> float:
