@@ -302,6 +302,7 @@ def test_what_an_element_has_twice_is_certain_only_for_single_conditions() -> No
         ("/a/b[not(@x)][not(@y)]", (2,), (0, 2)),
         ("/a/b[@*]", (0, 1), (0, 1)),
         ("//@x", (0, 1), (0, 1)),
+        ("/a/b/@x/.", (0, 1), (0, 1)),
     ):
         assert found(summary, text) == matching, text
         assert summary.ids(summary.candidates(Filter.parse(text))) == candidates, text

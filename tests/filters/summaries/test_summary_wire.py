@@ -179,6 +179,20 @@ def test_the_largest_summary_is_read_and_one_byte_more_is_not() -> None:
         Summary.from_bytes(bytes(MAX_SUMMARY_BYTES), SMALL)
 
 
+def test_a_section_has_at_most_a_million_bits_of_rows() -> None:
+    """All of these rows are empty, which is said only once they were read."""
+    for names, rows, problem in ((4, 65_536, "asks for nothing"), (5, 52_429, "has 52429 rows")):
+        writer = BitWriter()
+        writer.count(names)
+        for key in range(1, names + 1):
+            writer.unsigned(key, 2)
+            writer.unsigned(0x0F, 1)
+        writer.count(rows)
+        data = section_bytes(b"\x02", bytes(writer.data), b"\x00\x00")
+        with pytest.raises(MalformedPacket, match=problem):
+            Summary.from_bytes(data, SMALL)
+
+
 # Sets of bits.
 
 
@@ -203,6 +217,12 @@ def written(positions: list[int], width: int) -> bytes:
 def test_few_bits_are_written_as_gaps_and_many_as_they_are(positions: list[int], width: int, data: bytes) -> None:
     assert written(positions, width) == data
     assert BitReader(data, "set").bits(width) == sum(1 << at for at in positions).to_bytes((width + 7) // 8, "little")
+
+
+def test_a_third_of_the_bits_is_written_as_gaps_where_that_is_shorter() -> None:
+    together = list(range(100))
+    assert len(written(together, 300)) == 1 + 1 + 2 * 100 // 8
+    assert written(together, 299)[0] == 31
 
 
 @pytest.mark.parametrize(
@@ -238,6 +258,8 @@ def test_every_code_of_gaps_is_read(code: int) -> None:
         (16_777_217.0, 16_777_216.0, 16_777_218.0),
         (-16_777_217.0, -16_777_218.0, -16_777_216.0),
         (16_777_219.0, 16_777_218.0, 16_777_220.0),
+        (0.5 + 2.0**-30, 0.5, 0.5 + 2.0**-24),
+        (-0.5 - 2.0**-30, -0.5 - 2.0**-24, -0.5),
         (1e-50, 0.0, 2.0**-149),
         (-1e-50, -(2.0**-149), 0.0),
         (LARGEST, LARGEST, LARGEST),
@@ -300,6 +322,9 @@ def test_names_that_do_not_fit_stand_in_a_vector(names: int, size: int, entries:
     assert (len(digest.data), entries_of(digest)) == (size, entries)
     assert digest.data[0] == (0x01 if names == 11 else 0x21)
     assert Digest.from_bytes(digest.data) == digest
+    if names > 11:
+        left = {name_key(f"n{number}") for number in range(8, names)}
+        assert digest.data.endswith(Bloom.of(BloomShape(128, 2), left).data)
     known = [digest.values(name_key(f"n{number}")) for number in range(names)]
     assert all(values is not None for values in known)
     assert sum(values is not None and not values.anything for values in known) >= entries[0] - 2
@@ -311,6 +336,12 @@ def test_of_each_kind_a_digest_counts_fifteen_entries(names: int, flags: int, en
     digest = Digest.of(Event.from_xml(f"<T>{inside}</T>"))
     assert (digest.data[0], entries_of(digest)) == (flags, [1, 0, 0, entries])
     assert all(digest.values(name_key(f"n{number}")) is not None for number in range(names))
+
+
+def test_fifteen_entries_of_a_kind_leave_room_for_others() -> None:
+    inside = "".join(f"<n{number}><p/></n{number}>" for number in range(15))
+    digest = Digest.of(Event.from_xml(f"<T>{inside}<q>x</q><r>y</r></T>"))
+    assert (digest.data[0], entries_of(digest), len(digest.data)) == (0x01, [3, 0, 0, 15], 7 + 3 * 5 + 15 * 2)
 
 
 def test_a_rounded_number_may_be_any_between_its_neighbours() -> None:
