@@ -158,9 +158,9 @@ def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> 
 def test_a_verdict_stands_until_other_tests_could_change_it(
     tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool, "ROOT", tmp_path)
-    monkeypatch.setattr(tool, "TESTS", tmp_path)
-    monkeypatch.setattr(tool, "SOURCE", tmp_path)
+    for name in ("ROOT", "TESTS", "SOURCE"):
+        monkeypatch.setattr(tool, name, tmp_path)
+    monkeypatch.setenv("EARSHOT_TEST_SIZE", "")
     module, first, second, helper = (tmp_path / name for name in ("a.py", "test_a.py", "test_b.py", "cases.py"))
     for file in (module, first, second, helper):
         file.write_text("x = 1\n")
@@ -177,6 +177,9 @@ def test_a_verdict_stands_until_other_tests_could_change_it(
     assert now(first, second) == list(words)
     assert now(first) == [tool.NOTICED, None, tool.HARMLESS], "fewer tests were asked"
     assert now(first, second, seconds=90.0) == [tool.NOTICED, None, tool.HARMLESS], "more tests have time"
+    monkeypatch.setenv("EARSHOT_TEST_SIZE", "another")
+    assert now(first, second) == [tool.NOTICED, None, tool.HARMLESS], "tests try more cases"
+    monkeypatch.setenv("EARSHOT_TEST_SIZE", "")
     second.write_text("x = 2\n")
     assert now(first, second) == [tool.NOTICED, None, tool.HARMLESS], "a test that had not noticed was changed"
     first.write_text("x = 2\n")

@@ -408,7 +408,7 @@ def judge_with_spark(
         for path, mutants in some.items():
             for one in mutants:
                 seen, tests = f"{key(path, one)}:spark", chosen_tests(path, options.tests)
-                basis = basis_of(frozenset(tests), options.spark)
+                basis = basis_of(frozenset(tests), f"{options.spark}")
                 word = standing(state, path, one, tests, options.seconds)
                 if word not in (LIVES, UNSEEN) or (state.get(seen) == basis and not options.again):
                     continue
@@ -434,32 +434,32 @@ def note(state: dict[str, str], path: Path, one: Mutant, verdict: Verdict, tests
     """Remember a verdict and what it rests on: the test that noticed, or all tests that did not."""
     name = key(path, one)
     state |= {name: verdict.word, f"{name}:by": verdict.test}
-    state[f"{name}:basis"] = basis_of(_rests_on(verdict.test, tests), 0.0 if verdict.test else seconds)
+    state[f"{name}:basis"] = _basis(verdict.test, tests, seconds)
 
 
 def standing(state: dict[str, str], path: Path, one: Mutant, tests: set[Path], seconds: float) -> str | None:
     """The verdict on a mutant, unless other tests or another time for them could change it.
 
     That a mutant was noticed rests on the file of the test that noticed it; that it lives, on all tests that were
-    asked, and on the time they had."""
+    asked, on their size and on the time they had."""
     name = key(path, one)
     word, by = state.get(name), state.get(f"{name}:by", "")
     if word is None or word in (HARMLESS, HANGS):
         return word
-    basis = basis_of(_rests_on(by, tests), 0.0 if by else seconds)
-    return word if state.get(f"{name}:basis") == basis else None
+    return word if state.get(f"{name}:basis") == _basis(by, tests, seconds) else None
 
 
-def _rests_on(by: str, tests: set[Path]) -> frozenset[Path]:
-    return frozenset({ROOT / by.partition("::")[0]} if by else tests)
+def _basis(by: str, tests: set[Path], seconds: float) -> str:
+    if by:
+        return basis_of(frozenset({ROOT / by.partition("::")[0]}), "")
+    return basis_of(frozenset(tests), f"{os.environ.get('EARSHOT_TEST_SIZE')} {seconds}")
 
 
 @cache
-def basis_of(tests: frozenset[Path], seconds: float) -> str:
-    """What tests say, in few letters: their texts and those of the helpers they may import, their size and time."""
+def basis_of(tests: frozenset[Path], more: str) -> str:
+    """What tests say, in few letters: their texts, and those of the helpers that they may import."""
     helpers = {path for path in TESTS.rglob("*.py") if not path.name.startswith("test_")}
-    texts = [path.read_text() if path.exists() else "" for path in sorted(tests | helpers)]
-    return hash_of("\0".join([*texts, os.environ.get("EARSHOT_TEST_SIZE", ""), str(seconds)]))
+    return hash_of("\0".join([*(path.read_text() for path in sorted(tests | helpers) if path.exists()), more]))
 
 
 def key(path: Path, mutant: Mutant) -> str:
