@@ -1,0 +1,254 @@
+"""What a live node charges, counts and says at its bounds, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from itertools import pairwise
+from sys import getsizeof
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from test_transport_steps import ELSEWHERE, THERE, Desk, flood, in_a_loop
+
+from earshot.events import Event
+from earshot.geometry import Position
+from earshot.live.bridge.mqtt import Connection, MqttBroker
+from earshot.live.datagrams import Challenge
+from earshot.live.memory import ENTRY_BYTES, EVENT_BYTES, SAMPLE, EventBytes, weight
+from earshot.live.network import NetworkSettings
+from earshot.live.node_metrics import BUCKETS_S, NodeMetrics
+from earshot.live.peers import PeerLimits, RateLimits
+from earshot.live.trust import Refused
+from earshot.records import DropReason
+
+
+def test_latencies_are_told_apart_from_a_millisecond_to_half_a_minute() -> None:
+    assert (BUCKETS_S[0], BUCKETS_S[-1]) == (0.001, 30.0)
+    assert all(1.9 < later / earlier < 3.1 for earlier, later in pairwise(BUCKETS_S))
+    host: Any = SimpleNamespace(
+        counts=Counter(), drops={}, subscriptions=0, transport=SimpleNamespace(backlog_bytes=0), on_deliver=None
+    )
+    metrics = NodeMetrics(SimpleNamespace(host=host, name="a", peers=list))  # type: ignore[arg-type]
+    for top in BUCKETS_S:
+        host.on_deliver(top)
+    found = [
+        sample.value for family in metrics.collect() for sample in family.samples if sample.name.endswith("_bucket")
+    ]
+    assert found == [*range(1, len(BUCKETS_S) + 1), len(BUCKETS_S)], "a bucket holds its upper bound"
+
+
+def test_a_node_holds_sixty_four_megabytes_of_its_peers_unless_it_is_told_otherwise() -> None:
+    assert NetworkSettings().memory_bytes == 64_000_000
+
+
+@pytest.mark.parametrize(
+    ("given", "multicast"),
+    [
+        ({}, True),
+        ({"interface": "lo"}, True),
+        ({"listen": "5000"}, False),
+        ({"listen": "5000", "interface": "lo"}, True),
+        ({"peers": ("10.0.0.1:5",)}, False),
+        ({"peers": ("10.0.0.1:5",), "interface": "lo"}, False),
+    ],
+)
+def test_broadcasts_go_to_groups_unless_peers_are_named_or_a_port_alone(given: dict[str, Any], multicast: bool) -> None:
+    assert NetworkSettings(**given).multicast is multicast
+
+
+# What a frame costs its sender.
+
+
+class Busy(Desk):
+    """A desk on which hearing takes time."""
+
+    def __init__(self, takes_s: float) -> None:
+        super().__init__()
+        self.heard, self.takes_s = self.host.heard, takes_s
+        self.host.heard = self.slowly  # type: ignore[method-assign]
+        self.worked = 0.0
+        self.transport._processor_time = lambda: self.worked
+
+    def slowly(self, *heard: Any) -> None:
+        self.ticks += self.takes_s
+        self.worked += self.takes_s
+        self.heard(*heard)
+
+
+@in_a_loop
+def test_a_proven_peer_pays_for_the_time_of_its_packets_while_another_has_packets() -> None:
+    desk = Busy(0.1)
+    other = desk.peer("other", ELSEWHERE)
+    desk.receive(flood("a"))
+    assert desk.you.allowance.left == 4999.0, "nobody else has work"
+    desk.receive(flood("b"), address=ELSEWHERE, sender="other")
+    assert other.allowance.left == pytest.approx(4999.0 - (0.1 / 0.5 * 5000 - 1)), "half of the time is its share"
+    desk.receive(address=ELSEWHERE, sender="other")
+    assert other.allowance.left == pytest.approx(4000.0 + 0.1 * 5000 - 1), "a hello is one datagram"
+
+
+@in_a_loop
+def test_newcomers_pay_for_the_time_they_take_but_not_for_a_pause_of_the_machine() -> None:
+    desk = Busy(0.002)
+    strangers = desk.transport._limits.of(None)
+    desk.receive(flood("a"), address=ELSEWHERE, sender="new")
+    assert strangers.left == pytest.approx(500.0 - 1 - (0.002 / 0.25 * 5000 - 1))
+    desk.transport._processor_time = lambda: 0.0
+    before = strangers.left
+    desk.receive(flood("b"), address=ELSEWHERE, sender="new")
+    assert strangers.left == pytest.approx(before - 1 + 0.002 * 5000), "no processor time, no charge"
+
+
+@in_a_loop
+def test_a_refused_frame_of_a_newcomer_costs_it_too() -> None:
+    desk = Busy(0.0)
+    steps = iter((0.0, 0.003))
+    desk.transport._processor_time = lambda: next(steps)
+    desk.transport._ticks = lambda: desk.ticks + 0.003
+    strangers = desk.transport._limits.of(None)
+    with pytest.raises(Refused):
+        desk.receive(flood("a"), address=ELSEWHERE, sender="new", plane="another plane")
+    assert strangers.left == pytest.approx(500.0 - 1 - (0.003 / 0.25 * 5000 - 1))
+
+
+@in_a_loop
+def test_a_newcomer_gets_the_bytes_of_its_frames_as_credit_less_the_challenge() -> None:
+    desk = Desk()
+    desk.receive(flood("a"), address=ELSEWHERE, sender="new")
+    ((challenge, address),) = desk.socket.sent
+    newcomer = desk.transport.peers.get("new", desk.ticks)
+    assert newcomer is not None
+    assert (address, newcomer.proven) == (ELSEWHERE, False)
+    before = newcomer.credit_bytes
+    desk.receive(address=ELSEWHERE, sender="new")
+    assert newcomer.credit_bytes > before > -len(challenge)
+    assert desk.you.credit_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("per_second", "burst"), [(5000.0, 500.0), (200.0, 20.0), (100.0, 10.0), (50.0, 10.0), (10.0, 10.0), (4.0, 4.0)]
+)
+def test_newcomers_send_a_tenth_of_a_second_at_once_or_ten_but_no_more_than_a_second(
+    per_second: float, burst: float
+) -> None:
+    limits = RateLimits(per_second)
+    strangers = limits.of(None)
+    assert sum(limits.allows(strangers, 1000.0) for _ in range(1000)) == burst
+    soon = 1000.0 + 1.5 / per_second
+    assert [limits.allows(strangers, soon) for _ in range(2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("memory_bytes", "limits"),
+    [
+        (16_000_000, (666, 166, 333)),
+        (64_000_000, (2666, 666, 1333)),
+        (1_000_000_000, (4096, 1024, 4096)),
+    ],
+)
+def test_peers_take_a_sixteenth_of_the_memory_newcomers_a_sixty_fourth_and_challenges_a_thirty_second(
+    memory_bytes: int, limits: tuple[int, int, int]
+) -> None:
+    assert PeerLimits.within(memory_bytes) == PeerLimits(*limits)
+
+
+# Memory.
+
+
+def test_small_packets_are_counted_as_often_as_they_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = EventBytes(10_000_000)
+    monkeypatch.setattr(memory._random, "random", lambda: 0.5)
+    kept = [flood(f"id-{number}") for number in range(33)]
+    held = []
+    for packet in kept:
+        assert memory.admits(packet, 200)
+        held.append(memory.held_bytes)
+    one = weight(kept[0].event) * SAMPLE
+    assert held[:16] == [one] * 16, "the next fifteen are not counted"
+    assert held[16] == one + weight(kept[16].event) * SAMPLE
+    assert len(set(held)) == 3
+
+
+@pytest.mark.parametrize(("size_bytes", "times"), [(1023, SAMPLE), (1024, 1)])
+def test_a_packet_of_a_kilobyte_is_not_small(size_bytes: int, times: int) -> None:
+    memory, packet = EventBytes(10_000_000), flood("a")
+    assert memory.admits(packet, size_bytes)
+    assert memory.held_bytes == max(weight(packet.event), size_bytes) * times
+
+
+def test_a_packet_counts_at_least_what_it_carried() -> None:
+    memory, packet = EventBytes(10_000_000), flood("a")
+    assert memory.admits(packet, 500_000)
+    assert memory.held_bytes == 500_000
+
+
+def test_a_large_packet_may_fill_the_memory_to_its_last_byte() -> None:
+    for limit_bytes, admitted in ((500_000, True), (499_999, False)):
+        packet = flood("a")
+        assert EventBytes(limit_bytes).admits(packet, 500_000) is admitted
+
+
+def test_the_weight_of_a_value_is_its_entry_its_name_and_its_text() -> None:
+    bare = Event("T", {}, id="i", source="s")
+    texts = getsizeof("a") + getsizeof("xyz")
+    assert weight(bare) - EVENT_BYTES == getsizeof("i") + getsizeof("T") + getsizeof("s")
+    assert weight(Event("T", {"a": "xyz"}, id="i", source="s")) - weight(bare) == ENTRY_BYTES + texts
+
+
+# The bridge's broker.
+
+
+def test_a_broker_that_refuses_is_named_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    class Refusal:
+        is_failure = True
+
+        def __init__(self, words: str) -> None:
+            self.words = words
+
+        def __str__(self) -> str:
+            return self.words
+
+    async def run() -> None:
+        broker = MqttBroker("office", 1883)
+        connection = Connection(
+            broker, "me", [], received=lambda _: None, acknowledged=lambda _: None, changed=lambda _: None
+        )
+        for words in ("Not authorized", "Not authorized", "Server busy"):
+            connection._lost.clear()
+            connection._on_connect(None, None, None, Refusal(words), None)
+            assert (connection.connected, connection.connections) == (False, 0)
+            assert connection._lost.is_set()
+            assert connection.problem == f"refused: {words}"
+        with pytest.raises(OSError, match="refused: Server busy"):
+            await connection._answered()
+        connection.problem = ""
+        with pytest.raises(OSError, match="the broker closed the connection"):
+            await connection._answered()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records] == [
+        "mqtt://office:1883: refused: Not authorized; trying again",
+        "mqtt://office:1883: refused: Server busy; trying again",
+    ]
+
+
+@in_a_loop
+def test_a_challenge_to_another_host_at_this_address_is_not_echoed() -> None:
+    desk = Desk()
+    desk.transport._receive_short(Challenge(b"c" * 8, b"none"), THERE, desk.ticks)
+    assert desk.socket.sent == []
+    desk.transport._receive_short(Challenge(b"c" * 8, desk.transport._digest), THERE, desk.ticks)
+    assert len(desk.socket.sent) == 1
+
+
+@in_a_loop
+def test_a_frame_from_the_edge_of_the_emulated_range_is_heard() -> None:
+    desk = Desk(emulate_range_m=100.0)
+    desk.host.at = Position(0.0, 0.0)
+    assert desk.receive(flood("a"), position=Position(100.0, 0.0)) == 1
+    assert desk.refused(position=Position(100.1, 0.0)) == DropReason.OUT_OF_RANGE
+    assert desk.receive(flood("b"), position=None) == 1
