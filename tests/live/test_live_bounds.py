@@ -6,23 +6,31 @@ import asyncio
 import logging
 from collections import Counter
 from itertools import pairwise
+from math import inf, nan
+from pathlib import Path
 from sys import getsizeof
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_host_steps import Desk as HostDesk
 from test_transport_steps import ELSEWHERE, THERE, Desk, flood, in_a_loop
 
+from earshot.documents import Element
+from earshot.errors import LocationUnavailable, SettingsError
 from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live.bridge.mqtt import Connection, MqttBroker
 from earshot.live.datagrams import Challenge
+from earshot.live.location import Fixed
 from earshot.live.memory import ENTRY_BYTES, EVENT_BYTES, SAMPLE, EventBytes, weight
 from earshot.live.network import NetworkSettings
 from earshot.live.node_metrics import BUCKETS_S, NodeMetrics
 from earshot.live.peers import PeerLimits, RateLimits
 from earshot.live.trust import Refused
+from earshot.protocols.common.byte_budget import ENTRY_BYTES as TABLE_ENTRY_BYTES
 from earshot.records import DropReason
+from earshot.wire import encode, tag_of
 
 
 def test_latencies_are_told_apart_from_a_millisecond_to_half_a_minute() -> None:
@@ -252,3 +260,96 @@ def test_a_frame_from_the_edge_of_the_emulated_range_is_heard() -> None:
     assert desk.receive(flood("a"), position=Position(100.0, 0.0)) == 1
     assert desk.refused(position=Position(100.1, 0.0)) == DropReason.OUT_OF_RANGE
     assert desk.receive(flood("b"), position=None) == 1
+
+
+# The host.
+
+
+@in_a_loop
+def test_long_ids_of_delivered_events_are_forgotten_by_their_bytes() -> None:
+    desk = HostDesk()
+    desk.subscribe()
+    desk.host._delivered_limit = 3 * (TABLE_ENTRY_BYTES + 100)
+    ids = [letter * 100 for letter in "abcdef"]
+    for id in (*ids, ids[0], ids[3]):
+        desk.deliver(id)
+    assert [id[0] for id in desk.got] == [*"abcdef", "a"], "three of a hundred letters are remembered, and three before"
+    desk.got.clear()
+    letters = [letter * 100 for letter in "äöü"]
+    desk.host._delivered_limit = 2 * (TABLE_ENTRY_BYTES + 400)
+    desk.host._delivered, desk.host._delivered_before, desk.host._delivered_bytes = {}, {}, 0
+    for id in (*letters, letters[0]):
+        desk.deliver(id)
+    assert len(desk.got) == 3, "a letter outside of ASCII takes up to four bytes"
+    assert desk.host._delivered_bytes == TABLE_ENTRY_BYTES + 400
+
+
+@in_a_loop
+def test_what_a_machine_could_not_hear_is_named_with_its_sender(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = HostDesk(tmp_path)
+
+    def fails(*_: Any) -> Any:
+        raise ValueError("because of a peer")
+
+    desk.host.machine.hear = fails  # type: ignore[method-assign]
+    noted: list[tuple[str, str]] = []
+    desk.host.dropped = lambda reason, peer="", **_: noted.append((reason, peer))  # type: ignore[method-assign,misc]
+    desk.hear(encode(flood("a")))
+    assert noted == [(DropReason.MACHINE_FAILURE, "you")]
+    assert [record.getMessage() for record in caplog.records] == [f"me: hearing a {tag_of(flood('a'))} failed"]
+
+
+# Memory of trees, and what is released.
+
+
+def test_the_weight_of_an_element_is_its_name_its_attributes_and_its_children() -> None:
+    bare = Event("T", Element("T"), id="i", source="s")
+    texts = sum(map(getsizeof, ("k", "value", "text")))
+    more = Event("T", Element("T", {"k": "value"}, ("text",)), id="i", source="s")
+    assert weight(more) - weight(bare) == texts + getsizeof({"k": "value"}) - getsizeof({})
+    nested = Event("T", Element("T", {}, (Element("a"),)), id="i", source="s")
+    assert weight(nested) - weight(bare) == 2 * ENTRY_BYTES + getsizeof("a") + getsizeof({}) + getsizeof(Element("a"))
+
+
+def test_an_event_that_is_gone_no_longer_counts() -> None:
+    memory, kept, gone = EventBytes(10_000_000), flood("a"), flood("b")
+    assert memory.admits(kept, 2000)
+    held = memory.held_bytes
+    assert memory.admits(gone, 3000)
+    assert memory.held_bytes == held + 3000
+    del gone
+    assert memory.held_bytes == held
+
+
+def test_a_kilobyte_is_counted_also_while_small_packets_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, packets = EventBytes(10_000_000), [flood(f"id-{number}") for number in range(3)]
+    monkeypatch.setattr(memory._random, "random", lambda: 0.5)
+    held = []
+    for packet, size_bytes in zip(packets, (200, 1024, 1023), strict=True):
+        assert memory.admits(packet, size_bytes)
+        held.append(memory.held_bytes)
+    assert held[0] < held[1] == held[2]
+
+
+# Settings and places.
+
+
+def test_a_node_uses_the_settings_of_the_guide_unless_it_is_told_otherwise() -> None:
+    network = NetworkSettings()
+    assert (network.group, network.peers, network.listen, network.keys) == ("239.255.69.83:47474", (), "", ())
+    assert (network.hello_interval_s, network.peer_expiry_s, network.acknowledge_s) == (1.0, 5.0, 0.2)
+    assert (network.attempts, network.rate_limit, network.clock_skew_s) == (4, 5000.0, 30.0)
+
+
+def test_a_peer_expires_later_than_it_says_hello() -> None:
+    assert NetworkSettings(hello_interval_s=5.0, peer_expiry_s=5.1).peer_expiry_s == 5.1
+    with pytest.raises(SettingsError, match="peer_expiry_s must exceed hello_interval_s"):
+        NetworkSettings(hello_interval_s=5.0, peer_expiry_s=5.0)
+
+
+@pytest.mark.parametrize("place", [(inf, 0.0), (0.0, inf), (nan, 0.0)])
+def test_a_place_is_two_finite_numbers(place: tuple[float, float]) -> None:
+    with pytest.raises(LocationUnavailable, match="two finite numbers of metres"):
+        Fixed.on_plane(*place)
