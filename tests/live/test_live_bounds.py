@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import Counter
+from functools import reduce
 from itertools import pairwise
 from math import inf, nan
+from operator import xor
 from pathlib import Path
 from sys import getsizeof
 from types import SimpleNamespace
@@ -17,17 +20,20 @@ from test_host_steps import Desk as HostDesk
 from test_transport_steps import ELSEWHERE, THERE, Desk, flood, in_a_loop
 
 from earshot.documents import Element
-from earshot.errors import LocationUnavailable, SettingsError
+from earshot.errors import LocationUnavailable, SettingsError, UsageError
 from earshot.events import Event
 from earshot.geometry import Position
+from earshot.live import datagrams
 from earshot.live.bridge.mqtt import Connection, MqttBroker
-from earshot.live.datagrams import Challenge
+from earshot.live.datagrams import Challenge, Fragment, Frame
 from earshot.live.location import Fixed
 from earshot.live.memory import ENTRY_BYTES, EVENT_BYTES, SAMPLE, EventBytes, weight
 from earshot.live.network import NetworkSettings
+from earshot.live.nmea import parse_line
 from earshot.live.node_metrics import BUCKETS_S, NodeMetrics
 from earshot.live.peers import PeerLimits, RateLimits
-from earshot.live.trust import Refused
+from earshot.live.spool import Spool
+from earshot.live.trust import Refused, Seal, Window
 from earshot.protocols.common.byte_budget import ENTRY_BYTES as TABLE_ENTRY_BYTES
 from earshot.records import DropReason
 from earshot.wire import encode, tag_of
@@ -353,3 +359,96 @@ def test_a_peer_expires_later_than_it_says_hello() -> None:
 def test_a_place_is_two_finite_numbers(place: tuple[float, float]) -> None:
     with pytest.raises(LocationUnavailable, match="two finite numbers of metres"):
         Fixed.on_plane(*place)
+
+
+def test_a_receiver_may_give_a_speed_without_a_course_and_a_course_without_a_speed() -> None:
+    def sentence(speed: str, course: str) -> str:
+        fields = f"GPRMC,120000,A,5330.0000,N,00254.0000,W,{speed},{course},260126,,"
+        return f"${fields}*{reduce(xor, fields.encode()):02X}"
+
+    without_course, without_speed = parse_line(sentence("10.0", "")), parse_line(sentence("", "90.0"))
+    assert without_course is not None
+    assert without_speed is not None
+    assert (without_course.velocity.y_m_s, without_course.velocity.x_m_s) == (pytest.approx(10 * 1852 / 3600), 0.0)
+    assert (without_speed.velocity.x_m_s, without_speed.velocity.y_m_s) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("mtu", "largest"), [(1500, 1472), (9000, 8972), (65_536, 65_507)])
+def test_the_largest_datagram_is_what_an_interface_carries_without_the_headers(
+    mtu: int, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @in_a_loop
+    def check() -> None:
+        monkeypatch.setattr("earshot.live.sockets.mtu_of", lambda _interface: mtu)
+        assert Desk(interface="eth7").transport._largest_unfragmented() == largest
+
+    check()
+
+
+@in_a_loop
+def test_without_an_interface_datagrams_are_large_on_a_loopback_and_fit_ethernet_elsewhere() -> None:
+    desk = Desk()
+    for address, peers, largest in (
+        ("127.0.0.1", [], 65_507),
+        ("10.0.0.1", [], 1472),
+        ("0.0.0.0", [("127.0.0.1", 5), ("127.0.0.2", 5)], 65_507),
+        ("0.0.0.0", [("127.0.0.1", 5), ("10.0.0.2", 5)], 1472),
+        ("0.0.0.0", [], 1472),
+    ):
+        desk.transport.address, desk.transport._configured = (address, 9), peers
+        assert desk.transport._largest_unfragmented() == largest, (address, peers)
+
+
+@in_a_loop
+def test_the_fragments_of_a_packet_are_heard_as_one() -> None:
+    desk = Desk()
+    packet = flood("large", 300)
+    data = encode(packet)
+    for index, piece in enumerate((data[:100], data[100:200], data[200:])):
+        frame = Frame("you", 3, index + 1, desk.wall, "", None, None, "", [], [], Fragment(1, index, 3, piece))
+        assert desk.bytes(desk.transport._seal.close(datagrams.encode(frame))) == 0
+    assert desk.host.packets == [packet]
+
+
+@in_a_loop
+def test_a_peer_far_behind_its_window_is_challenged_with_the_clock_of_its_frame() -> None:
+    desk = Desk()
+    desk.receive(flood("a"), sequence=5000)
+    assert desk.refused(sequence=5000 - 1024, time=desk.wall + 3.0) == DropReason.DUPLICATE_DATAGRAM
+    assert (desk.you.suspects_window, desk.you.claimed_ahead_s) == (True, 3.0)
+    assert len(desk.socket.sent) == 1
+
+
+def test_a_window_remembers_the_highest_number_and_the_thousand_before_it() -> None:
+    window = Window()
+    assert window.fresh(5000)
+    assert [window.is_behind(number) for number in (5000 - 1023, 5000 - 1024)] == [False, True]
+    assert [window.fresh(number) for number in (5000 - 1023, 5000 - 1023, 5000 - 1024, 5000)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert window.fresh(6023), "1023 ahead"
+    assert [window.fresh(5000), window.fresh(5001)] == [False, True]
+    assert window.fresh(6023 + 1024)
+    assert window.fresh(6024), "nothing is remembered of what lies as far back"
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_network_key_has_thirty_two_bytes(length: int) -> None:
+    with pytest.raises(UsageError, match=f"a network key has 32 bytes, got {length}"):
+        Seal([bytes(length)])
+
+
+def test_a_refusal_says_its_reason() -> None:
+    assert str(Refused(DropReason.WRONG_KEY)) == "wrong-key"
+
+
+def test_a_spool_that_cannot_be_closed_says_so(tmp_path: Path) -> None:
+    told: list[str] = []
+    spool = Spool(tmp_path / "spool", "a", 1, trouble=told.append)
+    assert spool._file is not None
+    os.close(spool._file)
+    spool.close()
+    assert told == [f"cannot close the spool {tmp_path / 'spool'}: Bad file descriptor"]
