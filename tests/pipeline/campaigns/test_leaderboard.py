@@ -32,6 +32,7 @@ from earshot.pipeline.campaigns.board_text import (
 )
 from earshot.pipeline.campaigns.campaigns import digest_of
 from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.leaderboard import COLUMNS as BOARD_COLUMNS
 from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, ScenarioPoint, _beats, board_of
 
 NETWORK = "802.11b-2M 160 m"
@@ -579,3 +580,12 @@ def test_what_protocols_were_given_is_said_once_for_each() -> None:
         "a and c had ideal routing (the kindest case: shortest paths, known to all nodes at no cost). d had reactive "
         "routing."
     )
+
+
+def test_more_that_arrives_is_better_and_less_of_what_it_costs() -> None:
+    better: dict[int, set[str]] = {}
+    for column in BOARD_COLUMNS:
+        better.setdefault(column.better, set()).add(column.metric)
+    assert better.pop(1) == {"delivery_of_reachable", "delivery_ratio", "precision", "fairness"}
+    assert better.pop(0) == {"hops", "ceiling", "ceiling_at_once", "missed_impossible"}
+    assert list(better) == [-1], "the rest is cost, time or loss"
