@@ -22,17 +22,19 @@ from test_transport_steps import ELSEWHERE, THERE, Desk, flood, in_a_loop
 from earshot.documents import Element
 from earshot.errors import LocationUnavailable, SettingsError, UsageError
 from earshot.events import Event
-from earshot.geometry import Position
+from earshot.geometry import STILL, Position, Velocity
 from earshot.live import datagrams
 from earshot.live.bridge.mqtt import Connection, MqttBroker
 from earshot.live.datagrams import Challenge, Fragment, Frame
-from earshot.live.location import Fixed
+from earshot.live.location import Fix, Fixed
 from earshot.live.memory import ENTRY_BYTES, EVENT_BYTES, SAMPLE, EventBytes, weight
 from earshot.live.network import NetworkSettings
 from earshot.live.nmea import parse_line
+from earshot.live.node import Node
 from earshot.live.node_metrics import BUCKETS_S, NodeMetrics
 from earshot.live.peers import PeerLimits, RateLimits
 from earshot.live.spool import Spool
+from earshot.live.trace_location import Track
 from earshot.live.trust import Refused, Seal, Window
 from earshot.protocols.common.byte_budget import ENTRY_BYTES as TABLE_ENTRY_BYTES
 from earshot.records import DropReason
@@ -452,3 +454,22 @@ def test_a_spool_that_cannot_be_closed_says_so(tmp_path: Path) -> None:
     os.close(spool._file)
     spool.close()
     assert told == [f"cannot close the spool {tmp_path / 'spool'}: Bad file descriptor"]
+
+
+# Places that are played back.
+
+
+def test_a_track_stands_at_its_first_place_before_it_begins_and_at_its_last_one_from_its_end_on() -> None:
+    track = Track([(5.0, 10.0, 0.0), (7.0, 30.0, 0.0), (5.0, 20.0, 0.0)], None, started_at=100.0)
+    assert track.fix(99.0) == Fix(Position(20.0, 0.0), STILL, 99.0)
+    assert track.fix(100.0) == Fix(Position(20.0, 0.0), Velocity(5.0, 0.0), 100.0), "of two rows the later one counts"
+    assert track.fix(101.0) == Fix(Position(25.0, 0.0), Velocity(5.0, 0.0), 101.0)
+    assert track.fix(102.0) == track.fix(109.0) == Fix(Position(30.0, 0.0), STILL, 102.0), "it grows older"
+
+
+@pytest.mark.parametrize(("place", "knows"), [(None, False), ((1.0, 2.0), True)])
+def test_a_node_without_a_place_tells_a_protocol_that_uses_places(
+    place: tuple[float, float] | None, knows: bool
+) -> None:
+    node = Node("me", protocol="hearsay", location=None if place is None else Fixed.on_plane(*place))
+    assert node._make_host.args[2].knows_place is knows

@@ -7,7 +7,9 @@ from functools import reduce
 import pytest
 
 from earshot import Event, Filter
+from earshot.documents import Element
 from earshot.filters.language import where
+from earshot.filters.language.paths import Memo
 from earshot.filters.relations.implying import Proof
 
 
@@ -195,3 +197,13 @@ def test_filters_that_mean_something_else_stay_apart(one: str, other: str) -> No
 def test_the_share_of_open_ranges(a: str, b: str, expected: float) -> None:
     assert Filter.parse(a).overlap(Filter.parse(b)) == pytest.approx(expected)
     assert Filter.parse(b).overlap(Filter.parse(a)) == pytest.approx(expected)
+
+
+def test_places_in_a_document_are_in_its_order() -> None:
+    first, second = Element("b", {"k": "1"}, ("text",)), Element("c")
+    root = Element("a", {"x": "1", "y": "2"}, (first, second))
+    memo = Memo(root)
+    assert memo.place(root) == (0, 0)
+    assert [memo.place_below(root, index) for index in (-2, -1)] == [(0, 1), (0, 2)], "attributes follow their element"
+    assert [memo.place_below(root, index) for index in (0, 1)] == [(1, 0), (3, 0)]
+    assert [memo.place_below(first, index) for index in (-1, 0)] == [(1, 1), (2, 0)]

@@ -317,3 +317,20 @@ def test_texts_of_sixty_four_characters_are_kept_and_longer_ones_are_not() -> No
         flat = DataSummary()
         flat.add(0, Event("A", {"text": "x" * size}))
         assert flat.ids(flat.candidates(Filter.parse('text = "z"'))) == (() if certain else (0,))
+
+
+def test_an_expression_is_certain_of_nothing_and_its_candidates_are_matched_one_by_one() -> None:
+    summary = summary_of("<a><b/><b/></a>", "<a><b/></a>", "<c/>")
+    assert found(summary, "/a[count(b) = 2]") == (0,)
+    assert summary.ids(summary.candidates(Filter.parse("/a[count(b) = 2]"))) in ((0, 1), (0, 1, 2))
+
+
+def test_what_only_dropped_documents_had_takes_no_room() -> None:
+    summary = DataSummary(documents=2, least_documents=1)
+    for number in range(40):
+        summary.add(number, Event("N", {f"name{number}": f"text{number}", "same": "x"}))
+        assert found(summary, f"N: name{number}") == (number,)
+        assert found(summary, f"/N/name{number}") == (number,)
+    kept = 4  # between two renumberings
+    assert summary._fields.size <= kept * 2 + 2
+    assert summary._tree.size <= 1 + kept * 2 + 2

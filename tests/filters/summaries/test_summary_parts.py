@@ -372,3 +372,10 @@ def test_nested_values_are_known_by_their_names_and_as_xpath_sees_them() -> None
         assert filter.matches(event) is wanted, text
         assert Summary.of([filter]).may_match(event) is wanted, text
         assert Summary.of([filter]).may_match_digest(Digest.of(event)) >= wanted, text
+
+
+def test_a_denied_alternative_asks_for_both_of_what_was_denied_twice() -> None:
+    wanted = Filter.where('not (not p = "x" or not q = "y")', "T")
+    events = [Event("T", {"p": p, "q": q}) for p, q in ("xy", "xz", "zy")]
+    assert [wanted.matches(event) for event in events] == [True, False, False]
+    assert [Summary.of([wanted]).may_match(event) for event in events] == [True, False, False]

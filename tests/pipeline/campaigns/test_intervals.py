@@ -142,3 +142,10 @@ def test_figures_without_common_seeds_differ_where_their_intervals_are_apart() -
     wide = figure_of({6: 1.0, 7: 3.0, 8: 2.0})
     assert not differ(low, wide)
     assert not differ(wide, low)
+
+
+def test_intervals_that_touch_are_not_apart() -> None:
+    one, other = figure_of({0: 1.0, 1: 1.0}), figure_of({2: 1.0, 3: 1.0})
+    assert (one.low, one.high) == (other.low, other.high) == (1.0, 1.0)
+    assert not differ(one, other)
+    assert not differ(other, one)

@@ -589,3 +589,12 @@ def test_more_that_arrives_is_better_and_less_of_what_it_costs() -> None:
     assert better.pop(1) == {"delivery_of_reachable", "delivery_ratio", "precision", "fairness"}
     assert better.pop(0) == {"hops", "ceiling", "ceiling_at_once", "missed_impossible"}
     assert list(better) == [-1], "the rest is cost, time or loss"
+
+
+def test_the_delivery_that_every_row_has_decides() -> None:
+    """The reachable deliveries of one are known, and it delivers less of all."""
+    runs = Runs().add("a", [0.5, 0.5], delivery_of_reachable=1.0).add("b", [0.9, 0.9])
+    ranking = runs.ranking()
+    assert names(ranking) == ["b", "a"]
+    assert ranking.verdict is not None
+    assert ranking.verdict.delivery_metric == "delivery_ratio"

@@ -250,3 +250,9 @@ def test_a_file_that_breaks_off_says_what_its_header_promised(tmp_path: Path) ->
     assert breaks_off(str(file), 0.0, 900.0) == f"{file} breaks off at 900 s; how much is missing is not known"
     nowhere = str(tmp_path / "gone.xml")
     assert breaks_off(nowhere, 0.0, 5.0) == f"{nowhere} breaks off at 5 s; how much is missing is not known"
+
+
+def test_rows_of_a_day_are_far_ten_days_before_or_after_it() -> None:
+    day = 86_400.0
+    assert far_times(80 * day, 101 * day, (100 * day, 101 * day)) == (90 * day, 111 * day)
+    assert far_times(90 * day, 111 * day, (100 * day, 101 * day)) is None
