@@ -328,9 +328,10 @@ def test_an_expression_is_certain_of_nothing_and_its_candidates_are_matched_one_
 def test_what_only_dropped_documents_had_takes_no_room() -> None:
     summary = DataSummary(documents=2, least_documents=1)
     for number in range(40):
-        summary.add(number, Event("N", {f"name{number}": f"text{number}", "same": "x"}))
+        summary.add(number, Event("N", {f"name{number}": f"text{number}", "same": f"text{number}"}))
         assert found(summary, f"N: name{number}") == (number,)
         assert found(summary, f"/N/name{number}") == (number,)
-    kept = 4  # between two renumberings
-    assert summary._fields.size <= kept * 2 + 2
-    assert summary._tree.size <= 1 + kept * 2 + 2
+        assert found(summary, f'/N[same = "text{number}"]') == (number,)
+    # Four documents, some of them dropped already: a name and its text for each, and a text of the name that all have.
+    assert summary._fields.size <= 4 * 2 + 1 + 4
+    assert summary._tree.size <= 1 + 4 * 2 + 1 + 4
