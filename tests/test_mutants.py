@@ -102,6 +102,8 @@ def test_small_numbers_are_not_bounded():
 def test_fails_alone():
     bounded(3)
     assert seen
+def test_fails_always():
+    assert step(1) == 9, "it never was"
 def test_a_square_is_kept():
     cached(3)
 def test_three_squared_is_nine():
@@ -120,13 +122,13 @@ source = module.read_text()
 cases = []
 for old, new in json.loads(sys.argv[3]):
     cases.append(Case(module, source.index(old), source.replace(old, new)))
-found = []
+found, told = [], []
 judge = Judge(
     cases, {module: {root / "tests" / "test_stepping.py"}}, root / "src", root / "tests", time.monotonic() + 600,
-    lambda number, verdict: found.append([verdict.word, verdict.test.partition("::")[2]]), lambda text: None, 60.0,
+    lambda number, verdict: found.append([verdict.word, verdict.test.partition("::")[2]]), told.append, 60.0,
 )
 assert judge.judge() == "", judge.judge()
-print(json.dumps([found, in_child(signal.pause, 0.01), in_child(lambda: "done", 60.0)]))
+print(json.dumps([found, told[1:], in_child(signal.pause, 0.01), in_child(lambda: "done", 60.0)]))
 """
 
 
@@ -148,7 +150,44 @@ def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> 
     command = [sys.executable, "-c", JUDGING, str(ROOT / "tools"), str(tmp_path), replaced]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.stderr == ""
-    assert json.loads(run.stdout) == [[one[1:] for one in changes.values()], "does not end", "done"]
+    name = "tests/test_stepping.py::test_fails_always"
+    failing = f"{name} fails without a change and judges nothing: AssertionError: it never was"
+    assert json.loads(run.stdout) == [[one[1:] for one in changes.values()], [failing], "does not end", "done"]
+
+
+def test_a_verdict_stands_until_other_tests_could_change_it(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ROOT", "TESTS", "SOURCE"):
+        monkeypatch.setattr(tool, name, tmp_path)
+    monkeypatch.setenv("EARSHOT_TEST_SIZE", "")
+    module, first, second, helper = (tmp_path / name for name in ("a.py", "test_a.py", "test_b.py", "cases.py"))
+    for file in (module, first, second, helper):
+        file.write_text("x = 1\n")
+    words = (tool.NOTICED, tool.LIVES, tool.HARMLESS)
+    mutants = [tool.Mutant(1, 4, 5, str(number), "a number") for number in range(2, 5)]
+    state: dict[str, str] = {}
+    for one, word, by in zip(mutants, words, ("test_a.py::test_x", "", ""), strict=True):
+        tool.note(state, module, one, tool.Verdict(word, by), {first, second}, 60.0)
+
+    def now(*tests: Path, seconds: float = 60.0) -> list[str | None]:
+        tool.basis_of.cache_clear()
+        return [tool.standing(state, module, one, set(tests), seconds) for one in mutants]
+
+    assert now(first, second) == list(words)
+    assert now(first) == [tool.NOTICED, None, tool.HARMLESS], "fewer tests were asked"
+    assert now(first, second, seconds=90.0) == [tool.NOTICED, None, tool.HARMLESS], "more tests have time"
+    monkeypatch.setenv("EARSHOT_TEST_SIZE", "another")
+    assert now(first, second) == [tool.NOTICED, None, tool.HARMLESS], "tests try more cases"
+    monkeypatch.setenv("EARSHOT_TEST_SIZE", "")
+    second.write_text("x = 2\n")
+    assert now(first, second) == [tool.NOTICED, None, tool.HARMLESS], "a test that had not noticed was changed"
+    first.write_text("x = 2\n")
+    assert now(first, second) == [None, None, tool.HARMLESS], "the test that had noticed was changed"
+    first.write_text("x = 1\n")
+    assert now(first, second)[0] == tool.NOTICED
+    helper.write_text("x = 2\n")
+    assert now(first, second) == [None, None, tool.HARMLESS], "tests import helpers"
 
 
 def test_a_mutant_that_waits_for_a_processor_does_not_hang(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +212,18 @@ def test_a_child_that_does_not_lead_its_group_yet_is_ended_too(
     judge = sys.modules[tool.Judge.__module__]
     monkeypatch.setattr(os, "setsid", lambda: None)
     assert judge.in_child(signal.pause, 0.01) == tool.HANGS
+
+
+def test_a_test_that_works_without_end_is_ended_by_its_processor_time(tool: ModuleType) -> None:
+    judge = sys.modules[tool.Judge.__module__]
+
+    def work() -> None:
+        judge.end_after(0.01)
+        while True:
+            pass
+
+    assert judge.in_child(work, 600.0, crashed="a test") == tool.HANGS
+    assert judge.in_child(lambda: os._exit(1), 600.0, crashed="a test") == "a test"
 
 
 def test_waiting_for_a_processor_is_what_the_system_says(tool: ModuleType) -> None:

@@ -226,6 +226,8 @@ class Judge:
         self.runs: dict[tuple[Path, int], set[str]] = {}
         self.of_module: dict[Path, set[str]] = {}
         self.trusted: set[str] = set()
+        self.failing: dict[str, str] = {}
+        "Tests that fail without any change, and why."
         self.noticed: Counter[tuple[str, str]] = Counter()
         "How often a test noticed a mutant of a function, or one outside of functions: (function, test)."
 
@@ -281,6 +283,8 @@ class Judge:
         gc.freeze()
         self.measure()
         self.tell(f"{len(self.seconds)} of {len(self.items)} tests pass, in {sum(self.seconds.values()):.0f} s")
+        for name, why in self.failing.items():
+            self.tell(f"{name} fails without a change and judges nothing: {why}")
         for number, case in enumerate(self.cases):
             if time.monotonic() > self.until:
                 break
@@ -299,15 +303,18 @@ class Judge:
                     for cache in self.caches:
                         cache.cache_clear()  # else only the first test that asks would run the statements
                     began = time.monotonic() - waited_s(os.getpid())
-                    if _passes(item, following):
-                        lines = {str(path): sorted(hits) for path, hits in self.hook.hits.items() if hits}
-                        seconds = time.monotonic() - waited_s(os.getpid()) - began
-                        rows.write(json.dumps([item.nodeid, seconds, lines]) + "\n")
-                        rows.flush()
+                    why = _failure(item, following)
+                    lines = {str(path): sorted(hits) for path, hits in self.hook.hits.items() if hits}
+                    seconds = time.monotonic() - waited_s(os.getpid()) - began
+                    rows.write(json.dumps([item.nodeid, seconds, lines, why]) + "\n")
+                    rows.flush()
 
         in_child(work, max(60.0, self.until - time.monotonic()))
         for row in found.read_text().splitlines():
-            name, seconds, lines = json.loads(row)
+            name, seconds, lines, why = json.loads(row)
+            if why:
+                self.failing[name] = why
+                continue
             self.seconds[name] = seconds
             for file, numbers in lines.items():
                 path = Path(file)
@@ -396,7 +403,7 @@ class Judge:
                 sys.modules["numba"].config.CACHE_DIR = str(self.folder / f"compiled-{os.getpid()}")
             self.hook.change(case)
             _forget(self.hook.root, self.tests)
-            chosen = Chosen(names)
+            chosen = Chosen({name: self.longest_for(name) for name in names})
             files = sorted({str(self.items[name].path) for name in names})
             code = pytest.main([*self.arguments(), "-x", *files], plugins=[chosen])
             return chosen.failed or ("" if code in (0, 5) else names[0])
@@ -413,9 +420,14 @@ class Judge:
 
     def first_failing(self, names: list[str]) -> str:
         for item, following in _with_next([self.items[name] for name in names]):
+            end_after(self.longest_for(item.nodeid))
             if not _passes(item, following):
                 return item.nodeid
         return ""
+
+    def longest_for(self, name: str) -> float:
+        """The processor time after which a test is said not to end."""
+        return 10.0 + 5.0 * self.seconds[name]
 
     def passes_without(self, name: str) -> bool:
         """Whether a test passes alone and without a change; asked once for each test."""
@@ -431,10 +443,13 @@ class Judge:
 
 
 class Chosen:
-    """Keeps the chosen tests of a new collection, in the order given, and the name of the first that fails."""
+    """Keeps the chosen tests of a new collection, in the order given, and the name of the first that fails.
 
-    def __init__(self, names: list[str]) -> None:
-        self.rank = {name: number for number, name in enumerate(names)}
+    Given with each is the processor time after which it is said not to end."""
+
+    def __init__(self, longest_s: dict[str, float]) -> None:
+        self.rank = {name: number for number, name in enumerate(longest_s)}
+        self.longest_s = longest_s
         self.failed = ""
 
     @pytest.hookimpl(tryfirst=True)
@@ -444,6 +459,9 @@ class Chosen:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted((one for one in items if one.nodeid in self.rank), key=lambda one: self.rank[one.nodeid])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        end_after(self.longest_s[nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.failed:
@@ -459,9 +477,18 @@ def no_shrinking() -> None:
 
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    return not _failure(item, following)
+
+
+def _failure(item: pytest.Item, following: pytest.Item | None) -> str:
+    """What a failing test says, in one line; nothing if it passes."""
     from _pytest.runner import runtestprotocol
 
-    return not any(report.failed for report in runtestprotocol(item, nextitem=following, log=False))
+    failed = [report for report in runtestprotocol(item, nextitem=following, log=False) if report.failed]
+    if not failed:
+        return ""
+    crash = getattr(failed[0].longrepr, "reprcrash", None)
+    return (crash.message if crash is not None else failed[0].longreprtext).strip().partition("\n")[0] or "no reason"
 
 
 def _with_next(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
@@ -503,10 +530,15 @@ def in_child(work: Callable[[], str | None], longest_s: float, crashed: str = ""
         for end in (os.killpg, os.kill):  # on a busy machine it may not lead its own group yet
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    if said is None:
+        _, status = os.waitpid(pid, 0)
+    if said is None or os.waitstatus_to_exitcode(status) == -signal.SIGPROF:
         return HANGS
     return said[:-1] if said.endswith("\n") else crashed
+
+
+def end_after(processor_s: float) -> None:
+    """The system ends this process after so much more processor time, whatever it does then."""
+    signal.setitimer(signal.ITIMER_PROF, processor_s)
 
 
 def waited_s(pid: int) -> float:

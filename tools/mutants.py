@@ -13,9 +13,9 @@ judge only those that no other test noticed, each for at most so long (mutant_sp
 
 Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when all
 is done. A mutant that lives is shown as a diff, with a number. Judge each one: without effect, or a hole in the tests.
-`--harmless NUMBER --because REASON` notes that it has no effect: then it no longer counts. After you have written
-tests, `--again` judges once more those that no test had noticed. The last line says which share of the mutants that
-change behaviour was noticed, and which share of these by golden logs alone.
+`--harmless NUMBER --because REASON` notes that it has no effect: then it no longer counts. A verdict stands until the
+tests it rests on are changed; `--again` judges once more those that no test had noticed. The last line says which share
+of the mutants that change behaviour was noticed, and which share of these by golden logs alone.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -289,7 +290,8 @@ def main() -> None:
     rows: list[list[Any]] = []
     living = []
     for path, mutants in some.items():
-        verdicts = {one: state[key(path, one)] for one in mutants if key(path, one) in state}
+        tests = chosen_tests(path, options.tests)
+        verdicts = {one: word for one in mutants if (word := standing(state, path, one, tests, options.seconds))}
         stopped |= len(verdicts) < len(mutants)
         counts = Counter(verdicts.values())
         name = str(path.relative_to(SOURCE))
@@ -365,19 +367,17 @@ def _files(place: Path) -> list[Path]:
 
 def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argparse.Namespace, until: float) -> None:
     """Find the verdicts that are not known yet, all in one warm process."""
+    own_tests = {path: chosen_tests(path, options.tests) for path in some}
     left = [
         (path, one)
         for path, mutants in some.items()
         for one in mutants
-        if (known := state.get(key(path, one))) is None or (options.again and known in (LIVES, UNSEEN))
+        if (known := standing(state, path, one, own_tests[path], options.seconds)) is None
+        or (options.again and known in (LIVES, UNSEEN))
     ]
     if not left:
         return
-    below = [ROOT / folder for folder in options.tests or ["tests"]]
-    own_tests = {
-        path: {test for test in tests_of(path) if any(test.is_relative_to(folder) for folder in below)}
-        for path in {path for path, _ in left}
-    }
+    own_tests = {path: own_tests[path] for path, _ in left}
     out = os.fdopen(os.dup(1), "w")
 
     def tell(text: str) -> None:
@@ -385,7 +385,8 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argpar
 
     def judged(number: int, verdict: Verdict) -> None:
         path, one = left[number]
-        state.update(_known(), **{key(path, one): verdict.word})  # another run may write too
+        state.update(_known())  # another run may write too
+        note(state, path, one, verdict, own_tests[path], options.seconds)
         by = f" by {verdict.test}" if verdict.test else ""
         tell(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}")
         _keep(state)
@@ -406,20 +407,59 @@ def judge_with_spark(
     with SparkJudge(ROOT / "src", ROOT, options.spark) as spark:
         for path, mutants in some.items():
             for one in mutants:
-                seen = f"{key(path, one)}:spark"
-                is_judged = state.get(key(path, one)) not in (LIVES, UNSEEN) or (seen in state and not options.again)
-                if is_judged:
+                seen, tests = f"{key(path, one)}:spark", chosen_tests(path, options.tests)
+                basis = basis_of(frozenset(tests), f"{options.spark}")
+                word = standing(state, path, one, tests, options.seconds)
+                if word not in (LIVES, UNSEEN) or (state.get(seen) == basis and not options.again):
                     continue
                 if time.monotonic() > until:
                     return False
-                verdict = spark.verdict(Case(path, one.start, one.applied(path.read_text())), tests_of(path))
-                state.update(_known(), **{seen: verdict.word})
+                verdict = spark.verdict(Case(path, one.start, one.applied(path.read_text())), sorted(tests))
+                state.update(_known(), **{seen: basis})
                 if verdict.word != LIVES:
-                    state[key(path, one)] = verdict.word
+                    note(state, path, one, verdict, tests, options.seconds)
                 _keep(state)
                 by = f" by {verdict.test}" if verdict.test else " with Spark's tests too"
                 print(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}", flush=True)
     return True
+
+
+def chosen_tests(path: Path, folders: list[str]) -> set[Path]:
+    """The tests of a module that stand below one of these folders."""
+    below = [ROOT / folder for folder in folders or ["tests"]]
+    return {test for test in tests_of(path) if any(test.is_relative_to(folder) for folder in below)}
+
+
+def note(state: dict[str, str], path: Path, one: Mutant, verdict: Verdict, tests: set[Path], seconds: float) -> None:
+    """Remember a verdict and what it rests on: the test that noticed, or all tests that did not."""
+    name = key(path, one)
+    state |= {name: verdict.word, f"{name}:by": verdict.test}
+    state[f"{name}:basis"] = _basis(verdict.test, tests, seconds)
+
+
+def standing(state: dict[str, str], path: Path, one: Mutant, tests: set[Path], seconds: float) -> str | None:
+    """The verdict on a mutant, unless other tests or another time for them could change it.
+
+    That a mutant was noticed rests on the file of the test that noticed it; that it lives, on all tests that were
+    asked, on their size and on the time they had."""
+    name = key(path, one)
+    word, by = state.get(name), state.get(f"{name}:by", "")
+    if word is None or word in (HARMLESS, HANGS):
+        return word
+    return word if state.get(f"{name}:basis") == _basis(by, tests, seconds) else None
+
+
+def _basis(by: str, tests: set[Path], seconds: float) -> str:
+    if by:
+        return basis_of(frozenset({ROOT / by.partition("::")[0]}), "")
+    return basis_of(frozenset(tests), f"{os.environ.get('EARSHOT_TEST_SIZE')} {seconds}")
+
+
+@cache
+def basis_of(tests: frozenset[Path], more: str) -> str:
+    """What tests say, in few letters: their texts, and those of the helpers that they may import."""
+    helpers = {path for path in TESTS.rglob("*.py") if not path.name.startswith("test_")}
+    return hash_of("\0".join([*(path.read_text() for path in sorted(tests | helpers) if path.exists()), more]))
 
 
 def key(path: Path, mutant: Mutant) -> str:

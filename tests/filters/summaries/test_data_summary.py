@@ -245,3 +245,93 @@ def test_answers_are_kept_until_there_are_too_many(monkeypatch: pytest.MonkeyPat
         kept.append(len(summary._answers))
     assert kept == [1, 2, 2, 1], "a known filter takes no place; one too many begins anew"
     assert [summary.matching(filter) for filter in filters] == [0b11, 0b01, 0]
+
+
+def test_renumbered_documents_keep_their_own_values_and_places() -> None:
+    """Bits are used again for later documents; what the earlier ones had there must not remain."""
+    summary = DataSummary(documents=3, least_documents=1)
+    kept: list[tuple[int, Event]] = []
+    for number in range(30):
+        kind = f"k{number * number % 7 % 4}"
+        event = Event.from_xml(f'<N><{kind} at="{kind}">{kind}</{kind}><{kind}/></N>')
+        summary.add(number, event)
+        kept = [*kept, (number, event)][-3:]
+        for each in ("k0", "k1", "k2", "k3"):
+            for text in (f"/N/{each}", f'/N/{each}[@at="{each}"]', f'/N/{each}[. = "{each}"]', f"N: {each}"):
+                filter = Filter.parse(text)
+                assert found(summary, text) == tuple(one for one, event in kept if filter.matches(event)), text
+                assert summary.ids(summary.candidates(filter)) == found(summary, text), text
+
+
+def test_conditions_on_fields_are_combined_for_every_document() -> None:
+    summary = DataSummary(least_documents=1)
+    for number, (a, b) in enumerate(((1, 2), (1, 3), (0, 2))):
+        summary.add(number, Event("T", {"a": a, "b": b}, position=Position(0.0, 0.0)))
+    for text, matching, candidates in (
+        ("T: true", (0, 1, 2), (0, 1, 2)),
+        ("true", (0, 1, 2), (0, 1, 2)),
+        ("T: a = 1 and b = 2", (0,), (0,)),
+        ("T: a = 1 or b = 2", (0, 1, 2), (0, 1, 2)),
+        ("T: not a = 1", (2,), (2,)),
+        ("T: a = 1 and inside circle(9, 9, 1)", (), (0, 1)),
+        ("T: a = 1 and not inside circle(9, 9, 1)", (0, 1), (0, 1)),
+        ("T: a = 0 or inside circle(9, 9, 1)", (2,), (0, 1, 2)),
+        ("U: true", (), ()),
+        ("U/**: true", (), ()),
+    ):
+        assert found(summary, text) == matching, text
+        assert summary.ids(summary.candidates(Filter.parse(text))) == candidates, text
+
+
+def test_by_default_two_hundred_documents_are_kept_and_twenty_are_enough_to_judge_by() -> None:
+    summary = DataSummary()
+    thin = []
+    for number in range(205):
+        summary.add(number, Event("T", {"a": number}))
+        thin.append(summary.is_thin)
+    assert (len(summary), thin.index(False)) == (200, 19), "the twentieth document"
+
+
+def test_what_an_element_has_twice_is_certain_only_for_single_conditions() -> None:
+    summary = summary_of("<a><b x='1'/><b y='1'/></a>", "<a><b x='1' y='1'/></a>", "<a><b/></a>", "<a/>")
+    for text, matching, candidates in (
+        ("/a/b[@x]", (0, 1), (0, 1)),
+        ("/a/b[@x][@y]", (1,), (0, 1)),
+        ("/a/b[not(@x)]", (0, 2), (0, 2)),
+        ("/a[not(b/@x)]", (2, 3), (2, 3)),
+        ("/a/b[not(@x)][not(@y)]", (2,), (0, 2)),
+        ("/a/b[@*]", (0, 1), (0, 1)),
+        ("//@x", (0, 1), (0, 1)),
+        ("/a/b/@x/.", (0, 1), (0, 1)),
+    ):
+        assert found(summary, text) == matching, text
+        assert summary.ids(summary.candidates(Filter.parse(text))) == candidates, text
+
+
+def test_texts_of_sixty_four_characters_are_kept_and_longer_ones_are_not() -> None:
+    for size, certain in ((64, True), (65, False)):
+        summary = summary_of(f"<a k='{'x' * size}'>{'x' * size}</a>", "<a k='y'>y</a>")
+        for text in ('/a[. = "z"]', '/a[@k = "z"]'):
+            assert found(summary, text) == ()
+            assert summary.ids(summary.candidates(Filter.parse(text))) == (() if certain else (0,)), (text, size)
+        flat = DataSummary()
+        flat.add(0, Event("A", {"text": "x" * size}))
+        assert flat.ids(flat.candidates(Filter.parse('text = "z"'))) == (() if certain else (0,))
+
+
+def test_an_expression_is_certain_of_nothing_and_its_candidates_are_matched_one_by_one() -> None:
+    summary = summary_of("<a><b/><b/></a>", "<a><b/></a>", "<c/>")
+    assert found(summary, "/a[count(b) = 2]") == (0,)
+    assert summary.ids(summary.candidates(Filter.parse("/a[count(b) = 2]"))) in ((0, 1), (0, 1, 2))
+
+
+def test_what_only_dropped_documents_had_takes_no_room() -> None:
+    summary = DataSummary(documents=2, least_documents=1)
+    for number in range(40):
+        summary.add(number, Event("N", {f"name{number}": f"text{number}", "same": f"text{number}"}))
+        assert found(summary, f"N: name{number}") == (number,)
+        assert found(summary, f"/N/name{number}") == (number,)
+        assert found(summary, f'/N[same = "text{number}"]') == (number,)
+    # Four documents, some of them dropped already: a name and its text for each, and a text of the name that all have.
+    assert summary._fields.size <= 4 * 2 + 1 + 4
+    assert summary._tree.size <= 1 + 4 * 2 + 1 + 4

@@ -96,3 +96,56 @@ def test_a_value_of_nothing_or_without_end_has_no_ratio_and_amounts_decide() -> 
     assert ratio(figure_of({1: 1.0}), figure_of({2: 1.0})) is None
     assert ratio(figure_of({1: math.inf}), figure_of({1: 1.0})) is None
     assert differ(some, nothing, by_ratio=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "half"),
+    [
+        ((1.0, 3.0), 2.0, 12.706),  # t of one degree of freedom, times a standard error of 1
+        ((1.0, 2.0, 3.0), 2.0, 4.303 / math.sqrt(3)),
+        ((2.0, 4.0, 4.0, 4.0, 6.0), 4.0, 2.776 * math.sqrt(2 / 5)),
+    ],
+)
+def test_intervals_of_the_text_book(values: tuple[float, ...], mean: float, half: float) -> None:
+    figure = figure_of(by_seed(*values))
+    assert (figure.mean, figure.seeds, figure.has_interval) == (mean, len(values), True)
+    assert (mean - figure.low, figure.high - mean) == (pytest.approx(half, rel=1e-3), pytest.approx(half, rel=1e-3))
+    cut = figure_of(by_seed(*values), (mean - 0.1, mean + 0.2))
+    assert (cut.low, cut.high) == (mean - 0.1, mean + 0.2)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "apart"),
+    [
+        ((2.0, 3.0, 4.0), (1.0, 2.0, 3.0), True),  # every seed says the same
+        ((1.0, 2.0, 3.0), (2.0, 3.0, 4.0), True),
+        ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0), False),
+        ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0 + 1e-10), False),  # a rounding error
+        ((1.0, 5.0, 3.0), (2.0, 2.0, 2.0), False),  # the seeds contradict each other
+        ((9.0, 9.5, 10.0), (2.0, 2.0, 2.0), True),
+        ((2.0, 2.0, 2.0), (9.0, 9.5, 10.0), True),
+    ],
+)
+def test_two_figures_differ_where_the_interval_of_their_difference_leaves_out_nothing(
+    ours: tuple[float, ...], theirs: tuple[float, ...], apart: bool
+) -> None:
+    one, other = figure_of(by_seed(*ours)), figure_of(by_seed(*theirs))
+    assert differ(one, other) is apart
+    assert differ(other, one) is apart
+    assert differ(one, other, by_ratio=True) is differ(other, one, by_ratio=True)
+
+
+def test_figures_without_common_seeds_differ_where_their_intervals_are_apart() -> None:
+    low, high = figure_of({0: 1.0, 1: 1.01, 2: 1.02}), figure_of({3: 2.0, 4: 2.01, 5: 2.02})
+    assert differ(low, high)
+    assert differ(high, low)
+    wide = figure_of({6: 1.0, 7: 3.0, 8: 2.0})
+    assert not differ(low, wide)
+    assert not differ(wide, low)
+
+
+def test_intervals_that_touch_are_not_apart() -> None:
+    one, other = figure_of({0: 1.0, 1: 1.0}), figure_of({2: 1.0, 3: 1.0})
+    assert (one.low, one.high) == (other.low, other.high) == (1.0, 1.0)
+    assert not differ(one, other)
+    assert not differ(other, one)

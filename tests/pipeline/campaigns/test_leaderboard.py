@@ -15,21 +15,25 @@ from hypothesis import strategies as st
 
 from earshot.pipeline.campaigns.board_text import (
     NARROW,
+    assumption_words,
     board_csv,
     board_json,
     board_words,
     cell,
+    columns_with_figures,
     number,
     percent,
     point_words,
     points_table,
     ranking_heading,
     ranking_table,
+    short,
     verdict_words,
 )
 from earshot.pipeline.campaigns.campaigns import digest_of
 from earshot.pipeline.campaigns.intervals import Figure
-from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, _beats, board_of
+from earshot.pipeline.campaigns.leaderboard import COLUMNS as BOARD_COLUMNS
+from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, ScenarioPoint, _beats, board_of
 
 NETWORK = "802.11b-2M 160 m"
 
@@ -454,3 +458,142 @@ def test_a_row_beats_the_winner_with_more_than_its_interval_for_no_more_cost(
 
     assert _beats(row(delivery, cost), row(0.8, 2.0), "d", "c") is expected
     assert _beats(row(0.95, 9.0), row(0.8, 2.0), "d", None) is True
+
+
+# What it says, sentence by sentence.
+
+NOTHING = "Nothing was expected of anybody, so nothing can be ranked."
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.0, "0"),
+        (0.001, "0.001"),
+        (0.00099, "9.90e-04"),
+        (999.0, "999"),
+        (1000.0, "1 k"),
+        (-1500.0, "-1.5 k"),
+        (999_000.0, "999 k"),
+        (1e6, "1 M"),
+        (1e9, "1 G"),
+        (2.5e10, "25 G"),
+    ],
+)
+def test_numbers_have_three_digits_and_a_letter(value: float, words: str) -> None:
+    assert short(value) == words
+
+
+def test_a_verdict_says_winner_ties_lead_cost_ceiling_and_seeds() -> None:
+    runs = Runs()
+    runs.add("cheap", [0.94, 0.91, 0.96, 0.935], 0.1, ceiling=0.99)
+    runs.add("dear", [0.95, 0.90, 0.97, 0.93], 0.5, ceiling=0.99)
+    runs.add("worst", [0.50, 0.45, 0.52, 0.48], 0.01, ceiling=0.99)
+    assert verdict_words(runs.ranking()) == (
+        "cheap delivers 93.6 % of the expected at 10.0 % airtime; as much as dear (at 50.0 % airtime); 44.9 points "
+        "more than worst, the next. worst delivers 44.9 points less at 0.1 times the cost. Reachable at all: 99.0 % of "
+        "the expected deliveries; cheap made 93.6 %. 4 seeds do not tell apart what ties; more may."
+    )
+    assert board_words(runs.board()) == verdict_words(runs.ranking())
+
+
+def test_five_seeds_are_enough_to_let_a_tie_stand() -> None:
+    for seeds, words in ((4, "4 seeds do not tell apart what ties; more may."), (5, "5 seeds.")):
+        ratios = [0.9, 0.8, 0.7, 0.85, 0.75][:seeds]
+        ranking = Runs().add("a", ratios).add("b", ratios).ranking()
+        assert verdict_words(ranking).endswith(f". {words}")
+    alone = Runs().add("a", [0.9, 0.8]).ranking()
+    assert verdict_words(alone) == "a delivers 85.0 % of the expected at 10.0 % airtime. 2 seeds."
+    assert verdict_words(Runs().add("a", [0.9]).ranking()).endswith("One seed: differences may be chance.")
+
+
+def test_a_dearer_row_of_the_front_is_not_recommended() -> None:
+    """The dear one delivers more only by chance; at the same cost as the winner nobody is cheaper."""
+    ranking = Runs().add("a", [0.90, 0.91, 0.90], 0.2).add("b", [0.50, 0.51, 0.50], 0.2).ranking()
+    assert "times the cost" not in verdict_words(ranking)
+    ranking = Runs().add("a", [0.90, 0.91, 0.90], 0.2).add("b", [0.50, 0.51, 0.50], 0.19).ranking()
+    assert "b delivers 40.0 points less at 0.95 times the cost" in verdict_words(ranking)
+
+
+def test_cost_is_airtime_or_bytes_or_not_told() -> None:
+    runs = Runs().add("a", [0.9, 0.91], bytes_per_delivery=12_345.0)
+    runs.figures = [one for one in runs.figures if one["metric"] != "airtime_mean"]
+    assert verdict_words(runs.ranking()).startswith("a delivers 90.5 % of the expected for 12.3 k bytes a delivery.")
+    runs.figures = [one for one in runs.figures if one["metric"] == "delivery_ratio"]
+    assert verdict_words(runs.ranking()) == "a delivers 90.5 % of the expected. 2 seeds."
+
+
+def test_what_cannot_be_ranked_says_why() -> None:
+    assert board_words(Leaderboard((), ())) == "No run is finished."
+    runs = Runs().add("a", [0.5])
+    runs.figures = [one for one in runs.figures if one["metric"] != "delivery_ratio"]
+    assert board_words(runs.board()) == verdict_words(runs.ranking()) == NOTHING
+
+
+@pytest.mark.parametrize("points", [3, 4])
+def test_three_points_are_told_one_by_one_and_four_are_counted(points: int) -> None:
+    runs = Runs()
+    for place in range(points):
+        keys = {"changed": {"medium.range_m": place + 1.0}, "base": {"medium.range_m": 0.0}}
+        runs.add("a", [0.9, 0.91, 0.92], **keys)
+        runs.add("b", [0.9, 0.91, 0.92] if place == 0 else [0.5, 0.51, 0.52], 0.2, **keys)
+    words = board_words(runs.board())
+    if points == 3:
+        assert words.startswith("city (medium.range_m=1): a delivers 91.0 % of the expected at 10.0 % airtime; as much")
+        assert words.count("city (medium.range_m=") == 3
+    else:
+        assert words == (
+            "Delivers most, or as much as the best for the least cost: a at 4 of 4 points (1 of them tied). Each "
+            "network and each value of a swept key is a point of its own."
+        )
+
+
+def test_columns_are_shown_that_have_a_figure_in_some_row() -> None:
+    rows = Runs().add("a", [0.9, 0.8], precision=1.0).add("b", [0.9, 0.8], hops=2.0).board().rows
+    assert [column.metric for column in columns_with_figures(rows)] == [
+        "delivery_ratio",
+        "precision",
+        "airtime_mean",
+        "hops",
+    ]
+
+
+def test_a_point_is_named_by_trace_window_keys_and_version() -> None:
+    keys = {"a": 5.0, "b": "x", "c": 2.5, "d": True}
+    point = ScenarioPoint("id", "city", keys, NETWORK, "town.xml", "0 to 60 s", "abc123")
+    assert point_words(point) == "city (town.xml, 0 to 60 s, a=5, b=x, c=2.5, d=true, version abc123)"
+    assert point_words(point, ["c"]) == "city (town.xml, 0 to 60 s, c=2.5, version abc123)"
+    assert point_words(ScenarioPoint("id", "city", {}, NETWORK)) == "city"
+
+
+def test_a_heading_counts_seeds() -> None:
+    assert ranking_heading(Runs().add("a", [0.9]).ranking()) == f"city on {NETWORK}, 1 seed"
+    assert ranking_heading(Runs().add("a", [0.9] * 3).ranking()) == f"city on {NETWORK}, 3 seeds"
+
+
+def test_what_protocols_were_given_is_said_once_for_each() -> None:
+    runs = Runs().add("a", [0.9]).add("b", [0.9]).add("c", [0.9]).add("d", [0.9])
+    for row, assumes in zip(runs.rows, ("ideal routing", "", "ideal routing", "reactive routing"), strict=True):
+        row["assumes"] = assumes
+    assert assumption_words(runs.board().rows) == (
+        "a and c had ideal routing (the kindest case: shortest paths, known to all nodes at no cost). d had reactive "
+        "routing."
+    )
+
+
+def test_more_that_arrives_is_better_and_less_of_what_it_costs() -> None:
+    better: dict[int, set[str]] = {}
+    for column in BOARD_COLUMNS:
+        better.setdefault(column.better, set()).add(column.metric)
+    assert better.pop(1) == {"delivery_of_reachable", "delivery_ratio", "precision", "fairness"}
+    assert better.pop(0) == {"hops", "ceiling", "ceiling_at_once", "missed_impossible"}
+    assert list(better) == [-1], "the rest is cost, time or loss"
+
+
+def test_the_delivery_that_every_row_has_decides() -> None:
+    """The reachable deliveries of one are known, and it delivers less of all."""
+    runs = Runs().add("a", [0.5, 0.5], delivery_of_reachable=1.0).add("b", [0.9, 0.9])
+    ranking = runs.ranking()
+    assert names(ranking) == ["b", "a"]
+    assert ranking.verdict is not None
+    assert ranking.verdict.delivery_metric == "delivery_ratio"

@@ -196,6 +196,16 @@ def test_return_routes_are_bounded_and_end_after_two_expiries() -> None:
     assert here.next_hop(routed("q"), 2 * EXPIRY_S + 0.1) == ""
 
 
+def test_a_return_route_is_forgotten_when_it_is_older_than_two_expiries() -> None:
+    here = regions()
+    here.learn_return_route("q", "y", 0.0)
+    kept = []
+    for now in (2 * EXPIRY_S, 2 * EXPIRY_S + 0.1):
+        here.forget(now)
+        kept.append("q" in here.return_routes)
+    assert kept == [True, False]
+
+
 def test_a_hop_that_was_silent_for_long_is_used_only_where_there_is_no_other() -> None:
     here = regions()
     here.hear(announcement("a", 1.0), "x", 10.0)

@@ -33,7 +33,7 @@ MOST_CELLS = 4
 "That contain the numbers of one name; with more, they count as unknown."
 
 NARROWEST, WIDEST, UNBOUNDED = -20, 126, 127
-"Widths are powers of two; an unbounded range lies in one cell of everything."
+"Widths are powers of two; an unbounded range, or a wider one, lies in one cell of everything."
 _PRECISION = 20
 "Significant bits of a number; a digest's numbers have a few more."
 
@@ -59,7 +59,7 @@ def width_of(span: Span) -> int:
     precision = math.ldexp(max(abs(low), abs(high)), -_PRECISION)
     # frexp gives the exponent of the next power of two above.
     exponent = math.frexp(max(high - low, precision))[1]
-    return min(max(exponent, NARROWEST), WIDEST)
+    return max(exponent, NARROWEST) if exponent <= WIDEST else UNBOUNDED
 
 
 def cells_of(span: Span, width: int) -> list[int] | None:

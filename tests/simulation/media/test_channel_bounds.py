@@ -1,0 +1,111 @@
+"""The shared channel at half a slot, its growing windows, its first second; latencies and names of media."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from small_networks import Bench, Word, say, standing, tell
+
+from earshot.errors import SettingsError
+from earshot.simulation.media.channel_use import RecentUse
+from earshot.simulation.media.medium_settings import Contention, Overlay, UnitDisk
+from earshot.wire import size
+
+BASE = Contention(range_m=10.0)
+TRIANGLE = standing((0, 0), (5, 0), (0, 5))
+
+
+def airtime_s(text: str) -> float:
+    return BASE.preamble_s + (BASE.header_bytes + size(Word(text))) * 8 / BASE.bit_rate_bps
+
+
+@pytest.mark.parametrize(("earlier_slots", "collide"), [(0.4, True), (0.6, False)])
+def test_a_frame_of_the_last_half_slot_cannot_be_sensed(earlier_slots: float, collide: bool) -> None:
+    """b counts its slots down; c, whose channel is idle, begins shortly before b would."""
+    for seed in range(12):
+        slots = int(Random(f"{seed}:medium").random() * (BASE.window_min + 1))
+        if slots < 2:
+            continue
+        bench = Bench(TRIANGLE, BASE, seed=seed)
+        bench.do(1.0, "a", say("from a"))
+        bench.do(1.0001, "b", say("from b"))
+        b_at = 1.0 + airtime_s("from a") + BASE.difs_s + slots * BASE.slot_s
+        c_at = b_at - earlier_slots * BASE.slot_s
+        bench.do(c_at, "c", say("from c"))
+        bench.run()
+        sends = bench.rows("time", "node", kind="send")[1:]
+        assert sends[0] == (pytest.approx(c_at), "c")
+        if collide:
+            assert sends[1] == (pytest.approx(b_at), "b")
+        else:
+            resumed = c_at + airtime_s("from c") + BASE.difs_s
+            assert sends[1] == (pytest.approx(resumed + BASE.slot_s), "b"), "its last slot had begun"
+
+
+def test_the_window_doubles_with_each_attempt_up_to_its_largest() -> None:
+    medium = Contention(range_m=10.0, window_min=3, window_max=20, retry_limit=6)
+    ack_s = medium.preamble_s + medium.ack_bytes * 8 / medium.bit_rate_bps
+    bench = Bench(standing((0, 0), (500, 0)), medium, seed=5)
+    bench.do(1.0, "a", tell("b", "nobody hears it"))
+    bench.run()
+    draws = Random("5:medium")
+    expected, window = [1.0], 3
+    for _ in range(5):
+        window = min(2 * window + 1, 20)
+        ended = expected[-1] + airtime_s("nobody hears it")
+        idle = max(ended + medium.difs_s, ended + medium.sifs_s + ack_s)
+        expected.append(idle + int(draws.random() * (window + 1)) * medium.slot_s)
+    assert [time for (time,) in bench.rows("time", kind="send")] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("capture_db", [None, 0.0])
+def test_nodes_that_send_at_once_hear_nothing_of_three_frames(capture_db: float | None) -> None:
+    medium = Contention(range_m=10.0, capture_db=capture_db)
+    bench = Bench(TRIANGLE, medium)
+    for number, node in enumerate("abc"):
+        bench.do(1.0 + number * 0.2 * medium.slot_s, node, say(f"from {node}"))
+    bench.run()
+    assert [bench.calls(node, "hear") for node in "abc"] == [[], [], []]
+
+
+def test_the_first_second_counts_as_a_second() -> None:
+    recent = RecentUse(2)
+    recent.add((0.25, 0.5, 0, (0, 1)))
+    assert recent.share(1, 0.9) == 0.0, "no second is whole yet"
+    assert recent.share(1, 1.0) == pytest.approx(0.25)
+    recent.add((1.5, 2.5, 0, (0,)))
+    assert [recent.share(node, 2.0) for node in (0, 1)] == pytest.approx([(0.25 + 0.5) / 2, 0.25 / 2])
+    assert recent.share(0, 3.0) == pytest.approx((0.25 + 0.5 + 0.5) / 3)
+
+
+# Infrastructure.
+
+
+def test_infrastructure_takes_no_airtime() -> None:
+    bench = Bench(TRIANGLE, Overlay())
+    assert bench.run().probe("a").channel.airtime_s(1000) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("peer", "latency_s"), [("b", 0.05 + 0.3), ("nobody", 0.05)], ids=["a peer 3 km away", "an unknown peer"]
+)
+def test_a_message_takes_longer_over_the_distance_to_a_peer_that_exists(peer: str, latency_s: float) -> None:
+    bench = Bench(standing((0, 0), (3000, 0)), Overlay(latency_s_per_km=0.1))
+    bench.do(1.0, "a", tell(peer, "hello"))
+    bench.run()
+    calls = bench.calls("b", "hear") if peer == "b" else bench.calls("a", "unreachable")
+    assert [call[-1] for call in calls] == [pytest.approx(1.0 + latency_s)]
+
+
+# Names.
+
+
+def test_a_disk_is_named_by_its_radio_and_range() -> None:
+    assert UnitDisk(range_m=50.0).label == "ideal 50 m"
+    assert UnitDisk(range_m=50.0, radio="802.11b-2M").label == "802.11b-2M unit-disk 50 m"
+
+
+def test_an_ideal_radio_has_no_contention() -> None:
+    with pytest.raises(SettingsError, match="an ideal radio has no contention"):
+        Contention(radio="ideal", range_m=50.0)

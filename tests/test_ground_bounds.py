@@ -1,0 +1,61 @@
+"""The ground at its bounds: places in and on shapes, events in JSON, the largest packet."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from earshot import Area, Circle, Ellipse, Event, EventType, Position, Velocity
+from earshot.errors import EventError, MalformedPacket
+from earshot.wire import MAX_PACKET_BYTES, decode
+
+
+@pytest.mark.parametrize(
+    ("x_m", "y_m", "inside"),
+    [
+        (20.0, 0.0, True),
+        (-20.0, 0.0, True),
+        (20.1, 0.0, False),
+        (0.0, 10.0, True),
+        (0.0, 10.1, False),
+        (10.0, 8.6, True),  # 10 sqrt(3) / 2 is 8.66
+        (10.0, 8.7, False),
+        (12.0, 8.0, True),
+    ],
+)
+def test_an_ellipse_holds_what_lies_within_its_half_axes(x_m: float, y_m: float, inside: bool) -> None:
+    assert Area(Ellipse(20, 10)).contains(Position(x_m, y_m)) is inside
+    assert Area(Ellipse(10, 20, 90)).contains(Position(x_m * (1 - 1e-9), y_m * (1 - 1e-9))) is inside
+
+
+def test_an_event_is_written_and_read_in_json_name_by_name() -> None:
+    event = Event(
+        "CD",
+        {"price": 18, "at": Position(1.0, 2.0), "when": datetime(2004, 3, 1, tzinfo=UTC), "odd": float("inf")},
+        id="e", source="s", time=7.5, position=Position(3.0, 4.0), velocity=Velocity(5.0, 6.0),
+        area=Area(Circle(30.0), Position(7.0, 8.0)), lifespan_s=9.0, priority=2,
+    )  # fmt: skip
+    written = json.loads(event.to_json())
+    assert written["position"] == {"x_m": 3.0, "y_m": 4.0}
+    assert written["velocity"] == {"x_m_s": 5.0, "y_m_s": 6.0}
+    assert (written["area"]["x_m"], written["area"]["y_m"]) == (7.0, 8.0)
+    assert written["content"]["at"] == {"x_m": 1.0, "y_m": 2.0}
+    read = Event.from_json(event.to_json())
+    assert (read, read.position, read.velocity, read.area) == (event, event.position, event.velocity, event.area)
+    assert (read.content, read.lifespan_s, read.priority) == (event.content, 9.0, 2)
+
+
+def test_a_quality_that_cannot_be_names_its_event_type() -> None:
+    with pytest.raises(EventError, match=r"^Siren: "):
+        EventType("Siren", {}, {"lifespan_s": "soon"})
+    assert EventType("Siren", {}, {"lifespan_s": 5, "lane": "left"}).quality.lifespan_s == 5.0
+
+
+def test_the_largest_packet_is_decoded_and_one_byte_more_is_refused_unread() -> None:
+    with pytest.raises(MalformedPacket, match="are more than a packet's"):
+        decode(bytes(MAX_PACKET_BYTES + 1))
+    with pytest.raises(MalformedPacket) as caught:
+        decode(bytes(MAX_PACKET_BYTES))
+    assert "more than" not in str(caught.value)
