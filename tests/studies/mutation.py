@@ -16,7 +16,7 @@ def flips(
     assert claim.fails_if
 
     def verdict() -> bool | None:
-        first, *others = claim.judge(measure()).all_readings
+        first, *others = claim.judge(measure()).readings
         if not reading:
             return first.holds
         (chosen,) = [one for one in (first, *others) if one.reading.startswith(reading)]

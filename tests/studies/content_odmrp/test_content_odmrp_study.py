@@ -135,7 +135,7 @@ def test_messages_come_on_requests_rather_than_on_data_only_if_most_of_them_do()
         ]
 
     for fastest, holds in ((0.15, [True, False]), (0.6, [True, True])):
-        readings = finding("Walking past nodes 1 to 9: the faster", moving=walk(fastest)).all_readings
+        readings = finding("Walking past nodes 1 to 9: the faster", moving=walk(fastest)).readings
         assert [one.holds for one in readings] == holds
 
 
@@ -148,7 +148,7 @@ def test_throughput_is_compared_with_the_channels_and_the_interval_is_the_ratios
         ]
 
     for share, holds in ((0.8, True), (0.7, False)):
-        (reading,) = finding("The extension's throughput", throughput=sent(share)).all_readings
+        (reading,) = finding("The extension's throughput", throughput=sent(share)).readings
         assert (reading.holds, reading.interval) == (holds, (pytest.approx(share), pytest.approx(share)))
 
 
@@ -163,7 +163,7 @@ def test_bytes_must_be_fewer_at_every_size() -> None:
 
     for largest, holds in ((0.8, True), (1.1, False)):
         for start in ("Many moving brokers: fewer bytes than f", "Many moving brokers: fewer bytes than O"):
-            (reading,) = finding(start, growing=grown(largest)).all_readings
+            (reading,) = finding(start, growing=grown(largest)).readings
             assert (reading.holds, reading.interval) == (holds, (pytest.approx(largest), pytest.approx(largest)))
 
 

@@ -234,7 +234,7 @@ def test_an_expected_delay_must_be_near_the_measured_one() -> None:
         return [{**row, **columns, "destinations_reached": 0.7} for row in grid()]
 
     for expected, holds in ((13.0, [True, False]), (0.0, [False, False])):
-        readings = finding("The expected delay, with the measured rate", delay=rows(expected)).all_readings
+        readings = finding("The expected delay, with the measured rate", delay=rows(expected)).readings
         assert [one.holds for one in readings] == holds
 
 

@@ -219,7 +219,7 @@ def test_a_cost_that_rises_with_speed_is_not_hidden_by_what_differs_between_seed
         for speed in (10, 20, 30)
         for seed in range(1, 6)
     ]
-    *_, at_the_beacon = claims.speed_does_not_matter({"speed": rows}).all_readings
+    *_, at_the_beacon = claims.speed_does_not_matter({"speed": rows}).readings
     assert at_the_beacon.holds is holds
 
 
@@ -236,7 +236,7 @@ def test_times_that_are_too_noisy_do_not_show_that_they_are_flat(times: tuple[fl
         finding = claim({"latency": rows})
         assert finding.holds is holds
         # The interval is the slope's, in percent of the time a decade.
-        for reading in finding.all_readings:
+        for reading in finding.readings:
             assert reading.seeds == 1
             assert reading.interval is not None
             low, high = reading.interval
