@@ -59,10 +59,12 @@ class SparkJudge:
         """The first of these tests that fails with the copy as it is, if one does in time."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", SPARK, "-rfE"]
         without = [f"--deselect={name}" for name in sorted(self.distrusted)]
+        # A mutant and its original may have one size and one second: compiled code of the one would pass for the other.
+        environment = {**os.environ, "PYTHONPATH": str(self.copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         with tempfile.TemporaryDirectory(prefix="mutants-spark-tests-") as folder, suppress(subprocess.TimeoutExpired):
             process = subprocess.Popen(
                 [*command, f"--basetemp={folder}/tests", *without, *tests],
-                cwd=self.root, env={**os.environ, "PYTHONPATH": str(self.copy / "src")},
+                cwd=self.root, env=environment,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
             )  # fmt: skip
             try:
