@@ -18,8 +18,8 @@ from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.reports.profile_page import profile_page
 from earshot.pipeline.traces.ingest import ingest
 from earshot.pipeline.traces.profile_text import profile_words
-from earshot.pipeline.traces.snapshots import Stretch, lifetimes, measured, quantiles
-from earshot.pipeline.traces.trace_profile import profile_of_json, profile_trace
+from earshot.pipeline.traces.snapshots import FoundRow, Stretch, lifetimes, measured, quantiles
+from earshot.pipeline.traces.trace_profile import _reachable_within, profile_of_json, profile_trace
 from earshot.records.trajectories import Legs
 from sizes import sized
 
@@ -107,12 +107,28 @@ def test_what_is_carried_reaches_whom_networkx_says(nodes: int, seed: int) -> No
                 together = set().union(*(has[name] for name in part))
                 for name in part:
                     has[name] = together
-            if time in (10, 60):
+            if time in (0, 10, 60):
                 pairs = sum(a in has[b] for a in there for b in there if a != b)
                 truth[time] = pairs / (len(there) * (len(there) - 1))
-        own = {row.name: row.value for row in found if row.range_m == range_m and row.time == 0.0}
-        assert own["within 10"] == pytest.approx(truth[10])
-        assert own["within 60"] == pytest.approx(truth[60])
+        own = {row.name: row for row in found if row.range_m == range_m and row.time == 0.0}
+        everybody = len(there) * (len(there) - 1)
+        for before, horizon in ((0, 10), (10, 60)):
+            row = own[f"carried {horizon}"]
+            assert row.weight == pytest.approx((1 - truth[before]) * everybody)
+            assert row.value * row.weight == pytest.approx((truth[horizon] - truth[before]) * everybody)
+
+
+def test_carrying_reaches_no_fewer_pairs_than_are_connected_at_once() -> None:
+    """Of the pairs that are not connected (0.4), the stretches see 0.25 and then 0.5 of the rest; the stretches
+    themselves were better connected than the trace, or worse: that does not matter."""
+    for out_of_reach in (10.0, 90.0):
+        rows = [
+            FoundRow("carried 10", 60.0, 0.0, 0.5, out_of_reach),
+            FoundRow("carried 10", 60.0, 60.0, 0.0, out_of_reach),
+            FoundRow("carried 60", 60.0, 0.0, 0.5, out_of_reach),
+        ]
+        assert _reachable_within(0.6, rows) == {"10": pytest.approx(0.7), "60": pytest.approx(0.85)}
+    assert _reachable_within(1.0, [FoundRow("carried 10", 60.0, 0.0, 0.0, 0.0)]) == {"10": 1.0}
 
 
 def test_contacts_that_outlast_the_watching_count_as_long() -> None:

@@ -168,7 +168,7 @@ def _counted(name: str, range_m: float, now: float, values: npt.NDArray[Any]) ->
 
 
 HORIZONS_S = (10.0, 60.0, 600.0)
-HORIZON_GROUPS = ((10.0, 60.0), (600.0,))
+HORIZON_GROUPS = ((10.0, 60.0), (10.0, 60.0, 600.0))
 "Spreading begins anew when the last horizon of a group is reached."
 
 
@@ -177,13 +177,15 @@ class _Spread:
 
     def __init__(self, nodes: int, ranges_m: Sequence[float], horizons_s: Sequence[float]) -> None:
         self.ranges_m = ranges_m
-        self.horizons_s = horizons_s
+        self.horizons_s = (0.0, *horizons_s)
         self.has = np.zeros((len(ranges_m), nodes), dtype=np.uint64)
         self.there: Ints = np.zeros(0, dtype=np.int64)
         "The nodes that were there when it began."
         self.sources: Ints = np.zeros(0, dtype=np.int64)
         self.began = math.nan
         self.left_s: list[float] = []
+        self.unreached = [1.0] * len(ranges_m)
+        "By range, the share of pairs that were not reached at the horizon before."
 
     def step(self, number: int, there: Ints, label: Ints, now: float) -> None:
         """Everybody in a component gets what anybody in it has."""
@@ -198,16 +200,22 @@ class _Spread:
         self.has[number, there[order]] = np.repeat(together, np.diff(np.append(starts, len(order))))
 
     def reached(self, now: float, step_s: float) -> Iterator[FoundRow]:
-        """The share of pairs (a source, a node that was there at the start) when a horizon is reached."""
+        """When a horizon is reached: of the pairs (a source, a node that was there at the start) that were not
+        reached at the horizon before, the share that is reached now. At once is the first horizon."""
         while self.left_s and now + step_s > self.began + self.left_s[0] + 1e-9:
             horizon_s = self.left_s.pop(0)
-            # The sources are drawn among all nodes, and stand for all of them.
             pairs = float(len(self.sources) * (len(self.there) - 1))
+            if not pairs:
+                continue
+            # The sources are drawn among all nodes, and stand for all of them.
             weight = float(len(self.there) * (len(self.there) - 1))
-            if pairs:
-                for number, range_m in enumerate(self.ranges_m):
-                    bits = int(np.unpackbits(self.has[number, self.there].view(np.uint8)).sum()) - len(self.sources)
-                    yield FoundRow(f"within {horizon_s:g}", range_m, self.began, bits / pairs, weight)
+            for number, range_m in enumerate(self.ranges_m):
+                before = 1.0 if horizon_s == 0.0 else self.unreached[number]
+                bits = int(np.unpackbits(self.has[number, self.there].view(np.uint8)).sum()) - len(self.sources)
+                self.unreached[number] = unreached = 1.0 - bits / pairs
+                if horizon_s > 0.0:
+                    anew = 1.0 - unreached / before if before > 0.0 else 0.0
+                    yield FoundRow(f"carried {horizon_s:g}", range_m, self.began, anew, weight * before)
 
 
 @dataclass

@@ -363,10 +363,7 @@ def _range_profile(range_m: float, at_moments: Sequence[FoundRow], spread: Seque
     present = {row.time: int(row.value) for row in at_moments if row.name == "present"}
     components = {row.time: int(row.value) for row in moments if row.name == "components"}
     largest = {row.time: row.value for row in moments if row.name == "largest"}
-    within = {
-        f"{horizon_s:g}": _mean([row for row in stretches if row.name == f"within {horizon_s:g}"])
-        for horizon_s in HORIZONS_S
-    }
+    at_once = _mean([row for row in moments if row.name == "at once"]) or 0.0
     spread_of = _spread(neighbours)
     return RangeProfile(
         range_m=range_m,
@@ -377,12 +374,24 @@ def _range_profile(range_m: float, at_moments: Sequence[FoundRow], spread: Seque
         largest_share=sum(largest.values()) / max(1, len(largest)),
         contact_s=_lengths([row for row in stretches if row.name == "contact"]),
         inter_contact_s=_spread([row for row in stretches if row.name == "between"]),
-        reachable_at_once=_mean([row for row in moments if row.name == "at once"]) or 0.0,
-        reachable_within={name: share for name, share in within.items() if share is not None},
+        reachable_at_once=at_once,
+        reachable_within=_reachable_within(at_once, stretches),
         over_time=tuple(
             NetworkMoment(time, present[time], components[time], largest[time]) for time in sorted(components)
         ),
     )
+
+
+def _reachable_within(at_once: float, stretches: Sequence[FoundRow]) -> dict[str, float]:
+    """The share of pairs that carrying reaches, by horizon. Moments are spread over the trace and stretches are not, so
+    the stretches only say which share of the pairs that are still out of reach each horizon adds."""
+    found, unreached = {}, 1.0 - at_once
+    for horizon_s in HORIZONS_S:
+        rows = [row for row in stretches if row.name == f"carried {horizon_s:g}"]
+        if rows:
+            unreached *= 1.0 - (_mean(rows) or 0.0)
+            found[f"{horizon_s:g}"] = 1.0 - unreached
+    return found
 
 
 def _mean(rows: Sequence[FoundRow]) -> float | None:
