@@ -207,6 +207,12 @@ def test_json_has_the_same_facts():
     assert (told["protocol"], told["settings"]["expiry_s"], told["capacity"]) == ("steam", 1.75, 6.0)
     assert told["figures"]["ceiling"]["mean"] == pytest.approx(0.964)
     assert [one["protocol"] for one in told["judged"]] == ["steam", "odmrp", "gossip"]
+    first, second = advice().verdict.windows
+    assert [(one["start_s"], one["end_s"], one["words"]) for one in told["windows"]] == [
+        (first.start_s, first.end_s, str(first)),
+        (second.start_s, second.end_s, str(second)),
+    ]
+    assert told["search"]["rounds"][0]["windows"] == told["windows"][:1]
 
 
 def test_a_second_candidate_of_a_protocol_has_a_number():

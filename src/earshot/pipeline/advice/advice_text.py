@@ -11,6 +11,7 @@ from earshot.pipeline.advice.advise import Advice, Regret
 from earshot.pipeline.advice.judge import Effort
 from earshot.pipeline.advice.search import Goal, Standing, TunedProtocol
 from earshot.pipeline.advice.verdict import Overturned
+from earshot.pipeline.advice.windows import TraceSlot
 from earshot.pipeline.campaigns.board_text import figure_json, percent
 from earshot.protocols.catalogue import build_settings, protocol
 from earshot.words import counted, listed, rounded_percent
@@ -281,7 +282,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
             "tried": advice.search.tried,
             "rounds": [
                 {
-                    "windows": [str(window) for window in search_round.windows],
+                    "windows": [_window_json(window) for window in search_round.windows],
                     "standings": [_standing_json(standing) for standing in search_round.standings],
                 }
                 for search_round in advice.search.rounds
@@ -296,7 +297,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
             }
             for given_up in advice.verdict.overturned
         ],
-        "windows": [str(window) for window in advice.verdict.windows],
+        "windows": [_window_json(window) for window in advice.verdict.windows],
         "surroundings": asdict(advice.surroundings),
         "left_out": dict(advice.left_out),
         "failed": [{**_candidate_json(candidate), "reason": reason} for candidate, reason in advice.failed.items()],
@@ -313,6 +314,12 @@ def _regret_json(regret: Regret | None) -> dict[str, Any] | None:
     latency = regret.latency if math.isfinite(regret.latency) else None
     price = {"cost": regret.cost, "latency": latency}
     return {"best": _candidate_json(regret.best), "delivery": regret.delivery, **price}
+
+
+def _window_json(window: TraceSlot) -> dict[str, Any]:
+    """By the trace's own times, and in words."""
+    nodes = {"phase": window.phase, "mean_present": window.present}
+    return {"start_s": window.start_s, "end_s": window.end_s, "seed": window.seed, **nodes, "words": str(window)}
 
 
 def _candidate_json(candidate: TunedProtocol) -> dict[str, Any]:
