@@ -283,7 +283,7 @@ class _Contacts:
 
 
 def quantiles(values: Floats, counts: Floats, shares: Sequence[float]) -> list[float]:
-    """Quantiles of values that were found so often each."""
+    """Quantiles of values, each of which was found this many times."""
     order = np.argsort(values)
     reached = np.cumsum(counts[order]) / counts.sum()
     places = np.searchsorted(reached, np.array(shares) - 1e-12)

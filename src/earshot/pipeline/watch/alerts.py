@@ -103,7 +103,7 @@ class AlertNotice:
     by: str
     key: str
     value: float | None
-    "What was measured; None where there is nothing to measure any more."
+    "What was measured; None where there is nothing left to measure."
     time: float
     "Of the newest record, in seconds since the epoch."
 

@@ -146,7 +146,7 @@ class Changes:
             self._add(SESSIONS, spool, sessions.sessions[spool])
 
     def forgotten(self, spools: Iterable[str]) -> None:
-        """Nothing is known of these spools any more."""
+        """Forget all that is known of these spools."""
         for spool in spools:
             self._add(GONE, spool, None)
 

@@ -53,15 +53,15 @@ USUAL_FRAME_S = 0.003
 FARTHEST_SHARE = 0.62
 "Rule 2: of a node's neighbours on a plane, at most this share is beyond the reach of a sender that the node hears."
 LEAST_SHARE = 0.2
-"Rule 2: on a road the best placed node reaches a smaller share anew. Nodes learn it, down to this,"
+"Rule 2: on a road the best placed node reaches a smaller share anew. Nodes learn that share; it is at least this."
 SHARE_FADES = 0.98
-"by letting the best share that they remember fade so fast with each event."
+"Rule 2: with each event a node multiplies the best share that it remembers by this."
 FEW = 1.5
 "Rule 2: who would reach fewer neighbours than this anew can wait: others may reach them, and repair comes."
 LATE_WEIGHT = 0.05
-"Rule 4: the weight of the last event in the share of events that came late, by repair;"
+"Rule 4: the weight of the last event in the share of events that came late, by repair."
 MOST_LATE = 0.1
-"with this share and more, hellos come twice as often."
+"Rule 4: where this share of the events or more comes late, hellos come twice as often."
 BUSY = 0.5
 "Rule 3: on a channel busier than this, neighbours take turns."
 BUSIEST = 0.75
@@ -142,9 +142,9 @@ class Hearsay(Machine):
         self.reach = Reach(settings.range_m, settings.reach_trust)
         self.waiting: dict[str, WaitingToSay] = {}
         self.repair_airtime_s = REPAIR_BURST_S * settings.repair_airtime
-        "The airtime that repairs may still use,"
+        "The airtime that repairs may still use."
         self.repair_counted_at = 0.0
-        "counted at this time."
+        "When that was counted."
         self.settling_s = settings.wait_frames * settings.crowd_stretch * settings.patience * self.frame_s(300)
         "The longest wait for an event of usual size."
         self.late_share = 0.0

@@ -54,7 +54,7 @@ from earshot.simulation.workload.traffic import (
 MOST_DURATION_S = 1e11
 "Three thousand years."
 MOST_RANGE_M = 1e12
-"Beyond the planets: squares of much larger distances are no numbers any more."
+"Farther than the planets: the squares of much larger distances overflow."
 MOST_PUBLICATIONS = 100_000_000
 "Events in one run: their drawing alone takes hours, and more memory than a large machine has."
 
