@@ -319,10 +319,10 @@ class RateLimits:
         "How many datagrams newcomers may send at once."
         self._strangers = Allowance(self.newcomers_burst, 0.0)
         self._latest = self._strangers
-        "The allowance that last had packets, and at which time,"
+        "The allowance that last had packets, at `_latest_at`."
         self._latest_at = -inf
         self._others_at = -inf
-        "and when another allowance last had packets."
+        "When another allowance last had packets."
 
     def of(self, peer: Peer | None) -> Allowance:
         """The allowance of a proven peer; None stands for all newcomers together."""

@@ -146,9 +146,9 @@ class Transport:
             finished_limit=min(MAX_PACKETS, network.memory_bytes // 64 // FINISHED_BYTES),
         )
         self._pending_limit_bytes = network.memory_bytes // 8
-        "Of packets that wait for their acknowledgement,"
+        "The most bytes of packets that wait for their acknowledgement."
         self._backlog_limit_bytes = network.memory_bytes // 16
-        "and of datagrams that wait for the socket."
+        "The most bytes of datagrams that wait for the socket."
         self._pending_bytes = 0
         self.address: Address = ("", 0)
         self.joined: set[int] = set()

@@ -183,9 +183,9 @@ QUIET_CHANNEL = QuietChannel()
 
 
 ALONE = frozenset({"lifespan_s", "priority", "deadline_s"})
-"The attributes that a host keeps by itself,"
+"The attributes of an event type that a host keeps by itself."
 WITH_NEIGHBOURS = frozenset({"reliability", "history"})
-"and those for which it needs its neighbours."
+"The attributes for which a host needs its neighbours."
 
 
 class Machine:

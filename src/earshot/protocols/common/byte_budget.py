@@ -17,9 +17,9 @@ TABLE_BYTES = 2_000_000
 SMALL_TABLE_BYTES = TABLE_BYTES // 4
 "The usual budget of a table that few things enter."
 NAMES_BYTES = 3_000_000
-"The usual budget of a table of names,"
+"The usual budget of a table of names."
 NAME_BYTES = 700
-"in which one name of 128 characters takes at most this much, with its place and a time."
+"What one name of 128 characters takes there at most, with its place and a time."
 ENTRY_BYTES = 64
 "About what a text takes beside its characters."
 

@@ -121,9 +121,9 @@ class Interests:
     version: int
     "The number of the own interest; it keeps growing through a restart."
     own: Interest = Interest()
-    "As it was last shared,"
+    "The own interest as it was last shared."
     present: Interest = Interest()
-    "and what it was then without the slack."
+    "What it was then without the slack."
     shared_at: float = -math.inf
     others: dict[str, Interest] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)

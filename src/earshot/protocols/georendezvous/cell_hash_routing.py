@@ -114,13 +114,13 @@ class Walk(msgspec.Struct, frozen=True, array_like=True):
     """A packet in perimeter mode, on its way around a face."""
 
     entry: Cell
-    "The local minimum where the walk began,"
+    "The local minimum where the walk began."
     first: Whole
-    "and the first edge taken there."
+    "The first edge taken there."
     at: Cell
-    "The cell that sent it last,"
+    "The cell that sent it last."
     before: Cell | None
-    "and the one before, for a sender that has to try again; None at the start of the walk."
+    "The cell that sent it before, for a sender that has to try again; None at the start of the walk."
     steps: Whole
     mark: tuple[Cell, Whole]
     "The edge taken at the last step whose number is a power of two: a walk that takes it again goes in circles."

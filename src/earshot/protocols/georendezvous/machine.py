@@ -102,13 +102,13 @@ class SubscribedTopic:
     """A topic that this node subscribes to."""
 
     points: list[int]
-    "The m nearest,"
+    "The m nearest."
     leaving: dict[int, float]
-    "those that were among them until that time,"
+    "Those that are no longer among them, and since when."
     subscribed_from: Cell
-    "the cell this node was in when it last sent its subscriptions,"
+    "The cell this node was in when it last sent its subscriptions."
     chosen_from: Cell
-    "and when it last began to choose paths."
+    "The cell this node was in when it last began to choose paths."
     filters: tuple[str, ...]
     choices: dict[str, PathChoice] = field(default_factory=dict)
     "By publisher."

@@ -27,9 +27,9 @@ class GeoRendezvousSettings(CellSettings):
     nearest: int = 1
     "Symbol m: at how many of them, nearest first, a subscriber subscribes (section 2.4)."
     width_m: Positive = field(default=1000.0, metadata={"scenario": "area.width_m"})
-    "The rectangle that topics hash into, from the origin east,"
+    "The rectangle that topics hash into reaches this far east of the origin; in a simulation, as the scenario's area."
     height_m: Positive = field(default=1000.0, metadata={"scenario": "area.height_m"})
-    "and north; in a simulation, the scenario's area."
+    "The rectangle reaches this far north of the origin; in a simulation, as the scenario's area."
     network_nodes: int | None = field(default=None, metadata={"scenario": "node_count"})
     "The number of nodes in that rectangle, where it is known: cells then have room for `cell_nodes`."
     content_at_rendezvous: bool = True

@@ -37,9 +37,9 @@ class HearsaySettings:
     wait_frames: NotNegative = 20.0
     "Rule 2: the longest wait before an event is passed on, in times that its packet takes on air."
     crowd: Positive = 12.0
-    "Rules 2 and 4: with more neighbours than this, waits and hello intervals grow in proportion,"
+    "Rules 2 and 4: with more neighbours than this, waits and hello intervals grow in proportion."
     crowd_stretch: Annotated[float, Meta(ge=1)] = 3.0
-    "but at most this many times."
+    "Rules 2 and 4: a crowd makes them at most this many times as long."
     worth: Share = 0.2
     "Rules 2, 3 and 5: speak for a neighbour while the chance that it lacks the event and hears us is at least this."
 

@@ -47,9 +47,9 @@ class Announced(Packet, frozen=True, tag="announced"):
     attributes: Words
     proximity: Proximity | None
     at: Position
-    "Where the source is,"
+    "Where the source is."
     velocity: Velocity
-    "and how it moves."
+    "How the source moves."
     past_since: float
     "When the oldest event was published that a late subscriber may still get."
     recent: Annotated[tuple[Word, ...], msgspec.Meta(max_length=MOST_RECENT)]

@@ -22,9 +22,9 @@ from earshot.wire import NodeName, Packet, Word
 MOST_PUBLISHERS = 1024
 "Publishers and types whose events are kept; those that were silent longest are forgotten."
 ROUNDS = 3
-"A late subscriber asks at most this often,"
+"A late subscriber asks at most this many times."
 ROUND_S = 0.5
-"and waits this long for answers."
+"A late subscriber waits this long for answers."
 ANSWER_S = 0.2
 "Neighbours answer within this time, and leave out what they hear another answer with."
 MOST_ASKING = 256

@@ -28,9 +28,9 @@ class Playback(KindTable, frozen=True, tag="playback"):
     "A trace of any format that `earshot ingest` reads, or a folder of Parquet files. Tables need columns "
     "for node, time and x, y or lat, lon; further columns are not read."
     lake: str | None = None
-    "Instead of a file, the lake that `earshot ingest` read the trace into:"
+    "Instead of a file: the lake that `earshot ingest` read the trace into."
     trace: str | None = None
-    "the trace's name there."
+    "The name of the trace in that lake."
     start_s: Finite | None = None
     "The trace's time that becomes the run's 0; by default that of its first row."
     end_s: Finite | None = None

@@ -16,9 +16,9 @@ from earshot.records.trajectories import Floats, Interval, Legs, Trajectories, T
 Place = tuple[float, float]
 
 AWAY_M = -1e7
-"Nodes that are not there stand so far south of all others,"
+"Nodes that are not there stand this far south, away from all others."
 APART_M = 1e4
-"and so far from each other, that they are nobody's neighbours."
+"Nodes that are not there stand this far from each other: they are nobody's neighbours."
 JUMP_M = 1e-6
 "A leg that ends farther than this from where the next begins ends with a jump; less is rounding."
 
