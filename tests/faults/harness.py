@@ -325,6 +325,11 @@ class Harness:
 
     # What happened.
 
+    def stalls(self) -> list[Fault]:
+        """The pauses that nobody asked for: a busy machine did not run a process."""
+        rows = [row for row in self.journal if row["what"] == "stalled"]
+        return [Fault("pause", frozenset([row["node"]]), row["since"], row["at"]) for row in rows]
+
     def result(self, protocol: str) -> Run:
         rows = [row for row in self.journal if row.get("protocol") == protocol]
         ups = {row["life"]: (row["node"], row["at"]) for row in self.journal if row["what"] == "up"}
@@ -354,7 +359,7 @@ class Harness:
                 for name, wanted in self.wanted.items()
             },
             sessions=sessions,
-            faults=self.faults,
+            faults=[*self.faults, *self.stalls()],
             published=[
                 Published(event, asked[number]["node"], asked[number]["at"]) for number, event in sorted(events.items())
             ],

@@ -68,6 +68,19 @@ def event_ids(datagram: bytes) -> list[str]:
         return []
 
 
+STALL_S = 1.0
+"Where the machine does not run this process for longer than this, that is a pause like those of the harness."
+
+
+async def note_stalls() -> None:
+    """Time in which this process worked itself does not count: a protocol that blocks its host is no stall."""
+    while True:
+        since, worked_s = time.time(), time.process_time()
+        await asyncio.sleep(0.1)
+        if time.time() - since - (time.process_time() - worked_s) > STALL_S:
+            journal("stalled", since=since)
+
+
 async def main() -> None:
     from earshot.geometry import Circle
     from earshot.live import Fixed, Node
@@ -100,6 +113,7 @@ async def main() -> None:
 
                 node.call(heard, subject, where)
         journal("up")
+        watching = asyncio.create_task(note_stalls())
 
         lines = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
@@ -126,6 +140,7 @@ async def main() -> None:
                     FaultySocket.blocked = frozenset(command["blocked"])
                 case "stop":
                     break
+        watching.cancel()
         journal("down", drops={protocol: dict(node.drops) for protocol, node in nodes.items()})
 
 

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 from accounting import Fault, Pair, Published, Run, Session, table
+from harness import Harness, Plan
 
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
@@ -109,3 +111,14 @@ def test_a_node_that_was_away_is_not_expected_and_one_that_is_subscribing_is_not
     assert run(sessions=away).accounts() == [Pair("a-1", "b", False, True, "unexplained")]
     starting = [away[0], replace(away[1], started=99.0)]
     assert run(sessions=starting).accounts() == run(sessions=starting, delivered=Counter()).accounts() == []
+
+
+def test_a_pause_by_a_busy_machine_explains_a_loss(tmp_path: Path) -> None:
+    harness = Harness(Plan(("flooding",), nodes=2, events=1, calm_s=1.0, faulty_s=1.0, rounds=1), tmp_path)
+    harness.journal = [
+        {"what": "up", "node": "b", "life": 7, "at": 10.0},
+        {"what": "stalled", "node": "b", "life": 7, "since": 99.0, "at": 101.5},
+    ]
+    assert harness.stalls() == [Fault("pause", frozenset({"b"}), 99.0, 101.5)]
+    paused = run(delivered=Counter(), faults=harness.stalls())
+    assert paused.accounts() == [Pair("a-1", "b", True, False, "paused")]
