@@ -256,6 +256,22 @@ def test_a_georendezvous_node_routes_through_no_neighbour_that_has_not_proved_it
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("protocol", ["codd", "drip", "georendezvous", "siena"])
+def test_what_nodes_send_before_they_have_proved_themselves_is_heard_then(protocol: str) -> None:
+    """A node that starts asks for its place in the network at once; CoDD would ask again only after 20 s."""
+
+    async def run() -> None:
+        desk = Desk(protocol=protocol)
+        async with desk.node("a") as a, desk.node("b") as b:
+            await b.announce("Siren")
+            a.subscribe("Siren")
+            await acquainted(a, b)
+            await until(lambda: a.host.counts["receive"] and b.host.counts["receive"])
+            assert (a.drops["not-proven"], b.drops["not-proven"]) == (0, 0)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("protocol", ["codd", "drip", "drip-sf", "georendezvous", "siena"])
 def test_a_protocol_that_answers_whom_it_hears_hears_only_proven_peers(protocol: str) -> None:
     """It would keep forged peers as neighbours, parents or children, and wait for their acknowledgements."""

@@ -19,7 +19,7 @@ from earshot.geometry import Position
 from earshot.live import signatures, sockets
 from earshot.live.location import Fixed
 from earshot.live.network import NetworkSettings
-from earshot.live.newcomers import NewcomerQueue
+from earshot.live.newcomers import MOST_UNPROVEN, PROOF_S, NewcomerQueue, UnprovenDatagrams
 from earshot.live.node import ReadQueue
 from earshot.live.node_metrics import NodeMetrics
 from earshot.live.peers import Peer, Peers
@@ -289,6 +289,30 @@ def test_newcomers_datagrams_wait_in_order_and_bounded_by_number_and_bytes() -> 
     assert queue.put(memoryview(bytes(5000)), HOME), "one always fits"
     queue.clear()
     assert [queue.put(memoryview(b""), HOME) for _ in range(5)] == [True] * 4 + [False], "by number"
+
+
+def test_what_a_sender_sent_before_its_proof_is_given_in_order_once() -> None:
+    waiting = UnprovenDatagrams(10_000)
+    assert [waiting.put(memoryview(data), HOME, 1.0) for data in (b"first", b"second")] == [0, 0]
+    assert waiting.put(memoryview(b"other"), ("127.0.0.1", 9), 1.0) == 0
+    assert waiting.take(HOME) == [b"first", b"second"]
+    assert (waiting.take(HOME), len(waiting)) == ([], 1)
+
+
+def test_what_waits_for_a_proof_is_bounded_by_bytes_by_sender_and_by_time() -> None:
+    waiting = UnprovenDatagrams(3 * 356)
+    senders = [("127.0.0.1", port) for port in range(1, 5)]
+    assert [waiting.put(memoryview(bytes(100)), sender, 0.0) for sender in senders] == [0, 0, 0, 1]
+    assert [waiting.take(sender) != [] for sender in senders] == [False, True, True, True], "the oldest makes room"
+    assert waiting.put(memoryview(bytes(5000)), HOME, 0.0) == 1, "larger than all that may wait"
+    many = UnprovenDatagrams(1_000_000)
+    given_up = [many.put(memoryview(b""), HOME, 0.0) for _ in range(MOST_UNPROVEN + 2)]
+    assert given_up == [0] * MOST_UNPROVEN + [1, 1]
+    assert many.put(memoryview(b"late"), senders[0], PROOF_S) == 0
+    assert (many.expire(PROOF_S), len(many)) == (0, 2)
+    assert (many.expire(PROOF_S + 0.1), len(many)) == (MOST_UNPROVEN, 1)
+    assert many.take(senders[0]) == [b"late"]
+    assert many.put(memoryview(bytes(1_000_000 - 256)), HOME, 9.0) == 0, "all bytes are free again"
 
 
 def test_a_group_is_received_until_it_is_left() -> None:

@@ -677,7 +677,7 @@ def test_what_a_proven_peer_sent_is_received_before_what_newcomers_sent_earlier(
 def test_newcomers_have_short_turns() -> None:
     desk = Crowd()
     desk.drain(*(desk.newcomer(number) for number in range(5)))
-    desk.transport._receive_newcomer = later(desk, 0.0003, desk.transport._receive_newcomer)  # type: ignore[method-assign]
+    desk.transport._receive_waiting = later(desk, 0.0003, desk.transport._receive_waiting)  # type: ignore[method-assign]
     heard = []
     for _ in range(4):
         desk.run_soon()
@@ -686,11 +686,11 @@ def test_newcomers_have_short_turns() -> None:
     assert desk.loop.later == []
 
 
-def later(desk: Desk, seconds: float, call: Callable[[float], None]) -> Callable[[float], None]:
+def later(desk: Desk, seconds: float, call: Callable[..., None]) -> Callable[..., None]:
     """Calls it, which takes this long."""
 
-    def calling(ticks: float) -> None:
-        call(ticks)
+    def calling(*arguments: object) -> None:
+        call(*arguments)
         desk.ticks += seconds
 
     return calling

@@ -38,7 +38,7 @@ from earshot.live.datagrams import (
 )
 from earshot.live.identity import Identity
 from earshot.live.network import NetworkSettings
-from earshot.live.newcomers import NewcomerQueue
+from earshot.live.newcomers import PROOF_S, NewcomerQueue, UnprovenDatagrams
 from earshot.live.peers import Peer, PeerLimits, Peers, RateLimits, digest_of
 from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import Gate, MulticastSockets, group_address
@@ -142,7 +142,7 @@ class Transport:
         self.peers = Peers(network.peer_expiry_s, self._challenge, PeerLimits.within(network.memory_bytes))
         self.reassembly = Reassembly(
             listener.dropped,
-            total_bytes=network.memory_bytes // 8,
+            total_bytes=network.memory_bytes * 7 // 64,
             finished_limit=min(MAX_PACKETS, network.memory_bytes // 64 // FINISHED_BYTES),
         )
         self._pending_limit_bytes = network.memory_bytes // 8
@@ -166,9 +166,10 @@ class Transport:
         self._identity = identity
         self._names = None if verifier is None else SignedNames(verifier, network.peer_expiry_s, network.clock_skew_s)
         self._limits = RateLimits(network.rate_limit)
-        self._newcomers = NewcomerQueue(self._limits.newcomers_burst, network.memory_bytes // 64)
+        self._newcomers = NewcomerQueue(self._limits.newcomers_burst, network.memory_bytes // 128)
         self._newcomers_due = False
         "Whether the newcomers' next turn is planned."
+        self._unproven = UnprovenDatagrams(network.memory_bytes // 128)
         self._gate = Gate(self.address)
         self._echoes = 0
         "How many of its own broadcasts this host would have received while the gate was shut."
@@ -568,14 +569,14 @@ class Transport:
                 if self._gate.is_usable and not self._gate.is_shut:
                     self._shut_gate()
                 return  # What waits has its turn planned.
-            self._receive_newcomer(ticks)
+            self._receive_waiting(*self._newcomers.take(), ticks)
             ticks = self._ticks()
         if not self._newcomers_due:
             self._newcomers_due = True
             self._loop.call_soon(self._newcomers_turn)
 
-    def _receive_newcomer(self, ticks: float) -> None:
-        waited, address = self._newcomers.take()
+    def _receive_waiting(self, waited: bytes, address: Address, ticks: float) -> None:
+        """Receive a datagram that has waited; count it if it is refused."""
         try:
             self._receive(memoryview(waited), address, ticks)
         except Refused as refused:
@@ -591,7 +592,7 @@ class Transport:
             wait_s = self._limits.newcomers_wait_s(ticks)
             if wait_s > 0.0:
                 break
-            self._receive_newcomer(ticks)
+            self._receive_waiting(*self._newcomers.take(), ticks)
             ticks = self._ticks()
         if self._gate.is_shut and self._newcomers.is_half_empty:
             self._open_gate()
@@ -647,7 +648,8 @@ class Transport:
             self.peers.ask(peer, frame.time - now, ticks)
             raise Refused(DropReason.STALE_DATAGRAM)
         if self._two_way and not peer.proven and (frame.packets or frame.fragment is not None):
-            raise Refused(DropReason.NOT_PROVEN)  # Not acknowledged: an honest peer sends it again.
+            self._await_proof(datagram, address, ticks)
+            return 0  # Not acknowledged: an honest peer sends it again.
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
             if not self._turn_open:
@@ -676,6 +678,20 @@ class Transport:
             self._limits.charge(self._limits.of(known), 0.0 if known is None else self._ticks() - ticks, ticks)
         return len(frame.packets)
 
+    def _await_proof(self, datagram: memoryview, address: Address, ticks: float) -> None:
+        """Put a datagram aside until its sender has answered the challenge."""
+        self._give_up(self._unproven.put(datagram, address, ticks))
+        self._start_timer("unproven", PROOF_S, self._expire_unproven)
+
+    def _expire_unproven(self) -> None:
+        self._give_up(self._unproven.expire(self._ticks()))
+        if self._unproven:
+            self._start_timer("unproven", PROOF_S, self._expire_unproven)
+
+    def _give_up(self, unproven: int) -> None:
+        if unproven:
+            self._listener.dropped(DropReason.NOT_PROVEN, count=unproven)
+
     def _receive_short(self, short: Short, address: Address, ticks: float) -> None:
         """Answer a challenge for this host; accept an echo as proof; forget a host that stops."""
         match short:
@@ -699,9 +715,11 @@ class Transport:
             self._start_timer("settle", SETTLE_S, self._settle)
 
     def _welcome(self, peer: Peer) -> None:
-        """A peer has proved itself: greet it, and send what waited for it."""
+        """A peer has proved itself: hear what it has sent before, greet it, and send what waited for it."""
         if self._gate.is_shut:
             self._shut_gate()
+        for waited in self._unproven.take(peer.address):
+            self._receive_waiting(waited, peer.address, self._ticks())
         self._start_timer("greet", GREET_S, self._greet)
         for pending in self._pending.values():
             if pending.held and pending.peer == peer.name and pending.address == peer.address:
