@@ -141,6 +141,13 @@ def test_of_several_trees_of_one_source_the_newest_counts_and_never_ones_own() -
     assert (node.seeds("s#1f"), node.seeds("unknown#1")) == (("s#1f",), ("unknown",))
 
 
+def test_a_tree_without_a_readable_time_is_older_than_any_other() -> None:
+    for unreadable in ("s#zz", "s#"):
+        node = directory("n")
+        node.on_seed_set(SeedSet(tuple(Source(tree, (), (tree,)) for tree in ("s#1", unreadable, "s#0"))))
+        assert list(node.sources) == ["s#1"]
+
+
 # Small formulas and settings.
 
 

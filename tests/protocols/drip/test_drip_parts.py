@@ -455,6 +455,14 @@ def test_one_interest_includes_another() -> None:
         assert not wide.includes(Interest(("N: true",), box))
 
 
+def test_a_filter_that_cannot_be_read_asks_for_nothing() -> None:
+    wide, unread = Interest(("N: true", "N: broken ("), EVERYWHERE), Interest(("another: broken (",), EVERYWHERE)
+    assert wide.includes(unread)
+    assert wide.includes(Interest(("N: v = 1", "N: broken ("), EVERYWHERE))
+    assert not unread.includes(Interest(("N: v = 1",), EVERYWHERE))
+    assert (wide.wants(Event("N", {"v": 1})), unread.wants(Event("N", {"v": 1}))) == (True, False)
+
+
 def test_more_is_shared_at_once_and_less_after_a_while() -> None:
     found = Interests(SETTINGS, version=7)
     found.update(Interest(("N: true",), (0.0, 0.0, 100.0, 100.0)), 10.0)

@@ -152,3 +152,28 @@ def test_names_that_abler_ones_displace_are_not_kept_for_forwarding() -> None:
     for ability in range(50):
         found.learn([Candidate(f"node-{ability}", float(ability), 1.0, False)])
     assert found.changed == set(found.known) == {"node-49", "node-48", "node-47"}
+
+
+def test_a_node_that_abler_ones_pushed_out_of_the_table_comes_back_when_they_are_gone() -> None:
+    one = election(Role.NON_BROKER)
+    one.on_abilities(Abilities(tuple(candidate(name, 5.0) for name in "abcde"), 0), {}, 10.0)
+    assert (sorted(one.candidates.known), one.candidates.ablest) == ([*"abcde"], ("e", "d", "c", "b"))
+    gone = tuple(candidate(name, 5.0, gone=True) for name in "de")
+    effects = one.on_abilities(Abilities(gone, 0), {}, 20.0)
+    assert (one.candidates.ablest, one.role) == (("c", "b", "a", "n"), Role.CANDIDATE)
+    assert named(effects, "elect") == [20.0 + SETTINGS.election_wait_s]
+
+
+def test_a_node_that_is_declared_gone_says_that_it_is_alive_now() -> None:
+    one = election(Role.BROKER)
+    one.on_abilities(Abilities((candidate("n", 1.0, 0.0, True),), 0), {}, 30.0)
+    assert one.candidates.known["n"] == candidate("n", 1.0, 30.0)
+    assert one.role is Role.BROKER
+
+
+def test_a_node_that_stopped_is_gone_and_stays_so() -> None:
+    one = election(Role.BROKER)
+    assert one.stop(30.0) == [Broadcast(Abilities((candidate("n", 1.0, 30.0, True),), one.candidates.digest))]
+    one.on_abilities(Abilities((candidate("a", 5.0),), 0), {}, 31.0)
+    assert (one.role, one.candidates.ablest) == (Role.NON_BROKER, ("a",))
+    assert one.stop(30.0) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
@@ -34,7 +35,7 @@ from earshot.protocols.georendezvous.rendezvous_cell import Notifications, Notif
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe, weight
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
 from earshot.protocols.georendezvous.shared_links import LinkBeacon, SharedLinks
-from earshot.protocols.machine import Announcement, Broadcast, Drop, Send, StartTimer
+from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, Send, StartTimer
 from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
 from earshot.wire import Packet
@@ -297,6 +298,61 @@ def test_a_node_without_the_subscription_withdraws_it_where_the_notification_cam
     assert machine.hear(Notify(Heading((0, 0), "me"), 4, NEWS, "p", 1, (7, 7)), "east", 4.0) == [
         Send("east", Subscribe(Heading(target), 1, "cars", 1, "me", (0, 0), 4.0, 0.0))
     ]
+
+
+def told(number: int, hops: int, index: int, publisher: str = "p") -> Notify:
+    """A notification through the point of this index, whose rendezvous cell is (7, index)."""
+    event = Event("cars").stamped(id=f"e{number}", source=publisher, time=3.0)
+    return Notify(Heading((0, 0), "me"), hops, event, publisher, index, (7, index))
+
+
+def subscriber_at_three_points() -> GeoRendezvous:
+    machine, _ = node(replace(WIDE, rendezvous=3, nearest=3, burst_packets=0, choose_after_s=1.5), ("east", (1, 1)))
+    machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
+    return machine
+
+
+def pruned(effects: Sequence[Effect]) -> list[tuple[Cell, int, str]]:
+    sent = [effect.packet for effect in effects if isinstance(effect, Send)]
+    return [(one.heading.target, one.index, one.publisher) for one in sent if isinstance(one, Prune)]
+
+
+def test_when_all_points_have_brought_an_event_the_longer_paths_are_pruned() -> None:
+    machine = subscriber_at_three_points()
+    first = machine.hear(told(1, 6, 2), "east", 4.0)
+    assert [one.event.id for one in first if isinstance(one, Deliver)] == ["e1"]
+    assert StartTimer(("choose", "cars", "p"), at=5.5) in first
+    assert machine.hear(told(1, 5, 0), "east", 4.1) == [], "it is no longer new, and the timer runs already"
+    assert pruned(machine.hear(told(1, 4, 1), "east", 4.2)) == [((7, 0), 0, "p"), ((7, 2), 2, "p")]
+    assert machine.wake(("choose", "cars", "p"), 5.5) == [], "it has chosen"
+
+
+def test_a_path_that_brings_something_after_it_was_pruned_is_pruned_again() -> None:
+    machine = subscriber_at_three_points()
+    for index, hops in enumerate((4, 5, 6)):
+        machine.hear(told(1, hops, index), "east", 4.0)
+    assert pruned(machine.hear(told(2, 2, 2), "east", 5.0)) == [((7, 2), 2, "p")]
+    assert pruned(machine.hear(told(2, 4, 0), "east", 5.1)) == []
+
+
+def test_paths_that_bring_nothing_in_time_are_not_waited_for() -> None:
+    machine = subscriber_at_three_points()
+    machine.hear(told(1, 6, 2), "east", 4.0)
+    machine.hear(told(1, 4, 0), "east", 4.1)
+    assert pruned(machine.wake(("choose", "cars", "p"), 5.5)) == [((7, 2), 2, "p")]
+    late = machine.hear(told(1, 3, 1), "east", 5.6)
+    assert pruned(late) == [((7, 0), 0, "p")], "a better path that is new replaces the best"
+    assert machine.wake(("choose", "cars", "stranger"), 5.7) == machine.wake(("choose", "buses", "p"), 5.7) == []
+
+
+def test_each_publisher_has_a_path_of_its_own() -> None:
+    machine = subscriber_at_three_points()
+    for index, hops in enumerate((4, 5, 6)):
+        machine.hear(told(1, hops, index), "east", 4.0)
+    other = machine.hear(told(3, 4, 2, "q"), "east", 4.5)
+    assert StartTimer(("choose", "cars", "q"), at=6.0) in other
+    assert pruned(other) == []
+    assert {name: choice.best for name, choice in machine.subscribed["cars"].choices.items()} == {"p": 0, "q": None}
 
 
 def test_records_go_out_a_few_at_a_time_and_only_after_the_node_has_listened() -> None:
