@@ -66,6 +66,23 @@ def test_place_is_asked_for_where_the_event_the_region_or_the_filter_has_one() -
     assert [oracle.asks_for_place(car(1, area=near), number) for number in range(3)] == [True, True, True]
 
 
+def test_a_node_counts_once_and_what_one_subscription_refuses_another_may_accept() -> None:
+    texts = ("Car: speed > 5", "speed = 7", "within 20 m", "Car: speed < 10")
+    oracle = Oracle([span(name, text) for text in texts for name in NAMES])
+    assert oracle.receivers(car(7), 1.0, viewer_at) == {"a", "b", "c"}
+    places = Oracle(
+        [span("a", "within 20 m"), span("a", "within 50 m"), span("c", "within 50 m"), span("b", "within 20 m")]
+    )
+    asked = []
+
+    def noting(node: str, time: float) -> Viewer | None:
+        asked.append((node, time))
+        return viewer_at(node, time)
+
+    assert places.receivers(car(7), 2.5, noting) == {"a", "b"}
+    assert sorted(set(asked)) == [("a", 2.5), ("b", 2.5), ("c", 2.5)]
+
+
 def test_a_node_of_an_unknown_place_receives_what_does_not_depend_on_places() -> None:
     oracle = Oracle([span("c", "within 50 m"), span("b", "within 50 m"), span("a", "within 20 m")])
     assert oracle.receivers(car(1), 1.0, viewer_at) == {"b"}

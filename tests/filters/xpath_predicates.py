@@ -59,7 +59,9 @@ PREDICATES = (
     "d/e/following-sibling::a = 4", "count(d/*/following-sibling::*) = 2", "count(d/*/preceding-sibling::*) = 2",
     # The first node in document order counts where one text is asked for.
     "contains(d/a, '4')", "contains(d/d/a, '1')", "starts-with(*/a, '4')", "contains(.//d/a, '4')",
-    "string(*/a) = '4'",
+    "string(*/a) = '4'", "starts-with(a, '1')", "starts-with(a, '4')", "contains(b, '2')", "contains(b, '5')",
+    "starts-with(.//a, '4')", "starts-with(.//a, '1')", "contains(f//b, '5')", "contains(f/g/b, '5')",
+    "contains(g/b, '5')",
     "contains(*/@k, '3')", "contains(*/@k, '9')", "starts-with(d//a, '4')", "contains(*/*, '4')",
     "contains(d[2]/a, '4')",
     "starts-with(//d/a, '1')", "starts-with(//a, '1')", "contains(//b, '5')", "contains(//f//b, '5')",

@@ -16,7 +16,7 @@ from where_cases import TYPE_FILTERS, events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
-from earshot.filters.index import automaton, bits, columns, groups, tables
+from earshot.filters.index import automaton, bits, columns, filter_index, groups, tables
 from earshot.filters.index.guarded_paths import GuardedNode
 from earshot.filters.index.plans import plans_of
 from earshot.filters.index.states import PathJoint
@@ -353,6 +353,87 @@ def test_paths_tests_on_values_types_and_places_are_found_together() -> None:
     assert index.match(event, far) == everywhere
     assert index.match(event) == everywhere
     assert index.match(cd("rock", 12)) == {"path", "type", "anything"}
+
+
+WALK = [
+    "/cd", "/cd/title", "/cd/*", "//title", "//*", "/*/track/name", "/cd//name", "//track/*", "/cd/@id", "/cd/@*",
+    "//@*", "/cd/text()", "//title/text()", "/cd[@id]", "/cd[@id='7']/title", "/cd/track[2]",
+    "/cd/track[@n=2]/name", "//track[@n]//*", "/cd/*[@lang='de']", "/cd[title='Blue']", "/cd[year > 1990]",
+    "/cd[year > 1990]/track", "/dvd",
+]  # fmt: skip
+DOCUMENTS = [
+    '<cd id="7"><title lang="de">Blau</title><track n="1"><name>one</name></track><track n="2"/></cd>',
+    "<cd><title>Blue</title><year>1999</year><track><part><name>deep</name></part></track>words</cd>",
+    '<cd id="8"><year>1971</year><track n="2"><name>two</name></track></cd>',
+    "<dvd/>",
+    "<other><cd><title>Blue</title></cd></other>",
+]
+
+
+def test_each_path_that_comes_or_goes_between_documents_changes_the_answers_at_once() -> None:
+    documents = [Event.from_xml(text) for text in DOCUMENTS]
+    filters: dict[object, Filter] = {}
+    index = FilterIndex()
+
+    def agrees() -> None:
+        for event in documents:
+            assert index.match(event) == looped(filters, event)
+
+    for path in WALK:
+        filters[path] = Filter.xpath(path)
+        index.add(path, filters[path])
+        agrees()
+    for path in (*WALK[::2], *WALK[1::2]):
+        del filters[path]
+        index.remove(path)
+        agrees()
+    for path in reversed(WALK):
+        filters[path] = Filter.xpath(path)
+        index.add(path, filters[path])
+        agrees()
+
+
+@pytest.mark.parametrize("most", [0, 2, 4096])
+def test_types_with_wildcards_come_and_go_between_events_of_the_same_types(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(filter_index, "MOST_TYPES", most)
+    happenings = [Event(type, {"v": v}) for type in ("a/b", "a/c", "a", "x/b", "a/b/c", "x") for v in (1, 9)]
+    texts = ["a/*", "a/b", "*/b", "a/**", "**/c"]
+    kinds = [Filter.where(where, type) for type in texts for where in ("true", "v > 5")]
+    filters: dict[object, Filter] = {}
+    index = FilterIndex()
+
+    def agrees() -> None:
+        for event in happenings:
+            assert index.match(event) == looped(filters, event)
+        assert len(index._pattern_groups) <= max(most, 1), "types whose groups are remembered"
+
+    for key, kind in enumerate(kinds):
+        filters[key] = kind
+        index.add(key, kind)
+        agrees()
+    for key in (*range(0, len(kinds), 2), *range(1, len(kinds), 2)):
+        del filters[key]
+        index.remove(key)
+        agrees()
+    assert index._patterns == set()
+    assert {*index._pattern_groups.values()} <= {()}, "no group is kept that has no filters"
+
+
+def test_a_table_of_many_ranges_grows_and_empties() -> None:
+    filters: dict[object, Filter] = {
+        number: Filter.where(f"v >= {number} and v < {number + 10} and w = {number % 3}", "N") for number in range(300)
+    }
+    index = index_of(filters)
+    happenings = [Event("N", {"v": v + 0.5, "w": w}) for v in (0, 63, 64, 127, 128, 255, 256, 299, 310) for w in (0, 1)]
+    for event in happenings:
+        assert index.match(event) == looped(filters, event)
+    for number in range(0, 300, 3):
+        del filters[number]
+        index.remove(number)
+    for event in happenings:
+        assert index.match(event) == looped(filters, event)
 
 
 def test_a_filter_under_a_known_key_replaces_the_one_before() -> None:

@@ -56,6 +56,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
         ("/CD[position()=2]", "/CD[2]"),
         ("/CD[a or b and c]", "/CD[a or b and c]"),
         ("/CD[(a or b) and c]", "/CD[a or b][c]"),
+        ("count(//a[b or c]) > 1", "count(//a[b or c]) > 1"),
+        ("count(//a[(b or c) and d]) > 1", "count(//a[(b or c) and d]) > 1"),
+        ("count(//a[(b and c) or d]) > 1", "count(//a[b and c or d]) > 1"),
+        ("/CD[string(a or b) = 'true']", '/CD[string(a or b) = "true"]'),
+        ("/CD[1-(2-count(a)) > (3+4)*2]", "/CD[1 - (2 - count(a)) > (3 + 4) * 2]"),
+        ("/CD[(1 - 2) - count(a) > 3 + (4 * 2)]", "/CD[1 - 2 - count(a) > 3 + 4 * 2]"),
+        ("/CD[-(1 + count(a)) = (-3)]", "/CD[-(1 + count(a)) = -3]"),
+        ("/CD[count((a|b)[1]/c) = 2 mod (count(d) div 4)]", "/CD[count((a | b)[1]/c) = 2 mod (count(d) div 4)]"),
+        ("/CD[count(a/parent::node()/b/ancestor::x//c) = 2]", "/CD[count(a/../b/ancestor::x//c) = 2]"),
     ],
 )
 def test_the_canonical_text(written: str, canonical: str) -> None:

@@ -150,3 +150,61 @@ def test_a_bare_type_name_says_what_it_means() -> None:
     told = Filter.parse("Hazard").explain(Event(type="Hazard", content={"speed": 3}))
     assert 'Hazard alone asks for a value of that name; the event type is Filter.of_type("Hazard")' in told
     assert "alone" not in Filter.parse("Hazard").explain(Event(type="Hazard", content={"Hazard": 1}))
+
+
+TRIP = Event(
+    type="Trip",
+    content={
+        "tags": ["a", "b", "c", "d"], "three": ["a", "b", "c"], "short": "s" * 60, "long": "s" * 61, "below": -5,
+        "dots": "1.2.3", "half": "5.",
+    },
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ('tags = "x"', 'tags is "a" and "b" and "c" and 1 more'),
+        ('three = "x"', 'three is "a" and "b" and "c"'),
+        ('short = "x"', f'short is "{60 * "s"}"'),
+        ('long = "x"', f'long is "{57 * "s"}..."'),
+        ("below > 0", "below is -5"),
+        ('dots = "x"', 'dots is "1.2.3"'),
+        ('half = "x"', "half is 5."),
+    ],
+)
+def test_three_values_are_shown_numbers_without_quotes_and_long_texts_cut(filter: str, found: str) -> None:
+    assert Filter.parse(filter).explain(TRIP) == f"it does not match: {filter} failed ({found})"
+
+
+def test_three_alternatives_are_told_and_the_others_counted() -> None:
+    def told(count: int) -> str:
+        return Filter.parse(" or ".join(f"w{number} = 1" for number in range(count))).explain(TRIP)
+
+    first = ", ".join(f"w{number} = 1 failed (there is no w{number})" for number in range(3))
+    assert told(3) == f"it does not match: none of 3 alternatives held: {first}"
+    assert told(5) == f"it does not match: none of 5 alternatives held: {first}, and 2 more"
+
+
+def test_inner_terms_are_told_in_parentheses() -> None:
+    found = Filter.parse("below < 0 and (half or short)").explain(TRIP)
+    assert found == "it matches: below < 0 held (below is -5); (half held (half is 5.))"
+    found = Filter.parse("below > 0 or (half and nothing)").explain(TRIP)
+    assert found == (
+        "it does not match: none of 2 alternatives held: below > 0 failed (below is -5), "
+        "(nothing failed (there is no nothing); half held (half is 5.))"
+    )
+
+
+def test_the_steps_of_a_path_with_several_predicates_are_told_one_by_one() -> None:
+    def told(path: str) -> str:
+        return Filter.xpath(path).explain(DOCUMENT).partition("failed (")[2]
+
+    assert told("/CD/tracks/t[@n > 0][. = 'x']") == (
+        'of 2 CD/tracks/t, none passed; in the first, . = "x" failed (it is "So What"))'
+    )
+    assert told("/CD/tracks/t[2][. = 'x']") == '. = "x" failed (it is "Blue in Green"))'
+    assert told("/CD/category[2]") == "there is 1 CD/category)"
+    assert Filter.xpath("/CD/tracks/t[2][@n = 2]").explain(DOCUMENT) == (
+        "it matches: /CD/tracks/t[2][@n = 2] held (@n = 2 held (@n is 2))"
+    )

@@ -128,22 +128,21 @@ def text_from(evaluation: Evaluation, value: Value) -> str:
 
 
 def number_as_text(value: float) -> str:
-    """A number as libxml2 writes it: fifteen digits, with an exponent where it is large or small."""
+    """A number as libxml2 writes it: about fifteen digits, with an exponent where it is large or small."""
     if value != value:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0.0:
         return "0"
-    if value.is_integer() and abs(value) < 2**31 - 1:
+    if value.is_integer() and -(2**31) < value < 2**31 - 1:
         return str(int(value))
-    place = math.floor(math.log10(abs(value)))
-    fraction = max(15 - place - 1 if place > 0 else 15 - place, 0)
     if 1e-5 <= abs(value) <= 1e9:
-        text = f"{value:.{fraction}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    mantissa, exponent = f"{value:.{fraction}e}".split("e")
-    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{exponent}"
+        place = int(math.log10(abs(value)))
+        text = f"{value:.{15 - place - 1 if place > 0 else 15 - place}f}"
+        return text.rstrip("0").rstrip(".")
+    mantissa, exponent = f"{value:.14e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
 
 
 # Comparisons and arithmetic.
