@@ -60,6 +60,13 @@ from earshot import Filter
         # Areas.
         ("Car: inside rectangle(0, 0, 10, 10)", "Car: inside rectangle(5, 0, 10, 10)", 1 / 3),
         ("Car: inside rectangle(0, 0, 10, 10)", "Car: inside rectangle(0, 0, 20, 10)", 0.5),
+        ("Car: inside rectangle(0, 0, 0.2, 0.2)", "Car: inside rectangle(0.1, 0, 0.2, 0.2)", 1 / 3),
+        ("Car: inside rectangle(0, 0, 10, 10)", "Car: inside rectangle(50, 0, 10, 10)", 0.0),
+        (
+            "Car: inside rectangle(0, 0, 10, 10) and speed < 10",
+            "Car: inside rectangle(0, 0, 20, 10) and speed < 20",
+            1 / 3,
+        ),
         # Alternatives: each with its nearest of the other, on average.
         ("Car: speed < 10 or color = 'red'", "Car: speed < 10", (1.0 + 0.1 + 1.0) / 3),
         ("Car: a = 1 or b = 1", "Car: a = 1 or c = 1", (1.0 + 0.04 + 1.0 + 0.04) / 4),

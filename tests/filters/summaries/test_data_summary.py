@@ -51,6 +51,10 @@ TWIGS = (
         ("/a[b/c][b/d]", (0, 1), (0, 1)),
         ("/a/b[not(d)]", (1, 2), (1, 2)),
         ("/a[not(b)]", (3,), (3,)),
+        ("/a/e[@id]", (3,), (3,)),
+        ("//@id", (3,), (3,)),
+        ("/a/@id", (), ()),
+        ("/f/text()", (4,), (4,)),
         ('/a/e[@id="1"]', (3,), (3,)),
         ('/a/e[@id="1"][.="y"]', (), (3,)),
         ('/*[.="x"]', (4,), (0, 1, 2, 3, 4)),
@@ -335,3 +339,15 @@ def test_what_only_dropped_documents_had_takes_no_room() -> None:
     # Four documents, some of them dropped already: a name and its text for each, and a text of the name that all have.
     assert summary._fields.size <= 4 * 2 + 1 + 4
     assert summary._tree.size <= 1 + 4 * 2 + 1 + 4
+
+
+def test_an_attribute_or_a_text_that_only_a_later_document_has_is_not_found_in_the_first() -> None:
+    summary = summary_of("<a/>", '<a k="1"/>', "<a>x</a>")
+    assert [found(summary, path) for path in ("/a", "/a/@k", "/a[@k]", "/a/text()", '/a[. = "x"]', "/a[not(@k)]")] == [
+        (0, 1, 2), (1,), (1,), (2,), (2,), (0, 2),
+    ]  # fmt: skip
+    numbers = DataSummary(least_documents=1)
+    for number, content in enumerate(({}, {"speed": 3}, {"speed": 9})):
+        numbers.add(number, Event("Car", content))
+    wheres = ("Car: true", "Car: speed", "Car: speed > 5", "Car: not speed")
+    assert [found(numbers, where) for where in wheres] == [(0, 1, 2), (1, 2), (2,), (0,)]
