@@ -159,6 +159,10 @@ def test_structural_overlap_is_the_mean_of_the_nearest_filters() -> None:
     low, high, other = (f'type = "Document" and price {text}' for text in ("< 10", "> 20", "< 10 and price > 5"))
     assert structural_overlap([low], [low, high]) == 1.0
     assert structural_overlap([low, high], [low]) == pytest.approx((1.0 + _filter_overlap(high, low)) / 2.0)
+    assert 0.0 < _filter_overlap(other, low) < 1.0
+    assert _filter_overlap(other, high) == 0.0
+    for aggregate in ([low, high], [high, low]):
+        assert structural_overlap([other], aggregate) == _filter_overlap(other, low), "the nearest one counts"
     assert structural_overlap([], [low]) == structural_overlap([low], []) == 0.0
     assert _filter_overlap("price <", low) == _filter_overlap(low, "price <") == 0.0
     assert _filter_overlap(other, low) > 0.0

@@ -395,6 +395,22 @@ def test_groups_that_are_given_up_for_a_wider_one_are_counted() -> None:
     assert (list(found.by_id.values()), wide.digests, found.combined) == ([wide], [Digest.of_type("CD")], 2)
 
 
+def test_where_there_are_too_many_groups_the_nearest_represents_one_more_event_and_then_all_of_the_type() -> None:
+    found = groups(limit=2)
+    low, high = (Digest.of(Event("CD", {"price": price})) for price in (5, 50))
+    found.reports.hear(report("a", CHEAP), 0.0, 100.0)
+    found.reports.hear(report("b", "CD: price > 20"), 0.0, 100.0)
+    cheap = found.open(low, "CD", frozenset({"a"}), 1.0)
+    dear = found.open(high, "CD", frozenset({"b"}), 2.0)
+    dear.answered_at = cheap.answered_at = 3.0
+    more = Digest.of(Event("CD", {"price": 60}))
+    assert found.open(more, "CD", frozenset({"b"}), 4.0) is dear
+    assert (dear.digests, dear.answered_at, cheap.digests, cheap.answered_at) == ([high, more], -math.inf, [low], 3.0)
+    assert (found.combined, found.made) == (1, 2)
+    wide = found.open(Digest.of(Event("CD", {"price": 70})), "CD", frozenset({"b"}), 5.0)
+    assert (list(found.by_id.values()), wide.wide, found.combined, found.made) == ([wide], True, 3, 3)
+
+
 def test_a_type_that_has_a_wide_group_gets_no_second_one() -> None:
     found = groups(limit=9)
     found.reports.hear(report("many+", CHEAP), 0.0, 100.0)

@@ -378,6 +378,19 @@ def test_the_table_is_bounded_and_the_least_recently_changed_makes_room() -> Non
     assert table.updates_for("", 0, 9) == []
 
 
+def test_a_subscriber_whose_change_others_must_know_is_the_last_to_make_room() -> None:
+    table = Subscribers("me", 3, 30.0)
+    for name in "stu":
+        table.learn(record(name, 1.0), 1.0)
+    table.learn(record("s", 2.0, "c"), 2.0)
+    assert (list(table.table), [one.version for one in table.table.values()]) == (["t", "u", "s"], [2, 3, 4])
+    table.learn(record("t", 2.0), 2.0)
+    assert list(table.table) == ["t", "u", "s"], "nothing that others must know"
+    table.learn(record("v", 3.0), 3.0)
+    assert list(table.table) == ["u", "s", "v"]
+    assert [one.record.subscriber for one in table.updates_for("p", 3, 9)] == ["s", "v"]
+
+
 def test_a_subscriber_quits_the_broker_that_it_left() -> None:
     table = Subscribers("me", 9, 30.0)
     table.learn(record("s", 1.0), 1.0)

@@ -105,6 +105,13 @@ def record(owner: str, at: float = 1.0, lifespan_s: float = 10.0, filters: tuple
     return Subscribe(Heading((0, 0)), 0, "cars", 0, owner, (0, 0), at=at, lifespan_s=lifespan_s, filters=filters)
 
 
+def test_a_record_is_sent_on_with_the_rest_of_its_lifespan() -> None:
+    stored = rendezvous_table.StoredRecord(record("a", lifespan_s=10.0), 1.0, 11.0)
+    rest = [stored.remaining(now).lifespan_s for now in (1.0, 10.5, 11.0, 20.0)]
+    assert rest == [10.0, 0.5, 0.0, 0.0], "one that has expired is withdrawn"
+    assert stored.remaining(1.0) == record("a", lifespan_s=10.0)
+
+
 def test_a_cell_keeps_records_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rendezvous_table.MOST_BYTES == 8 * 1024 * 1024
     assert weight(record("a", filters=("x" * 100,))) == 1024 + 200
