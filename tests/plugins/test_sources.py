@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -98,6 +99,7 @@ def test_a_single_files_code_is_the_file_and_what_it_imports(tmp_path: Path, mon
 def test_what_pip_installed_is_no_part_of_a_plug_ins_code() -> None:
     assert _is_installed(str(Path(pytest.__file__)))
     assert _is_installed("/any/where/site-packages/x")
+    assert all(_is_installed(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib", "platstdlib"))
     assert not _is_installed("/home/me/project")
 
 

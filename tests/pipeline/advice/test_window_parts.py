@@ -145,6 +145,9 @@ def test_rungs_of_one_two_and_three_slots() -> None:
         [(0.0, 50.0, 0), (100.0, 50.0, 0)],
         [(0.0, 50.0, 0), (100.0, 50.0, 0), (0.0, 50.0, 2), (100.0, 50.0, 2)],
     ]
+    assert seeds(one, two, three)[3] == [
+        (0.0, 50.0, 0), (100.0, 50.0, 0), (200.0, 50.0, 0), (0.0, 50.0, 2), (200.0, 50.0, 2),
+    ], "the densest and the sparsest once more"  # fmt: skip
     assert seeds(one, two, three)[0] == [(14.0, 22.0, 0), (214.0, 22.0, 0)]
     assert [len(rung) for rung in seeds(one, two, three)] == [2, 3, 3, 5]
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from earshot.pipeline import Lake, swept_runs
 from earshot.pipeline.campaigns.campaigns import read_campaign
 from earshot.pipeline.campaigns.sweeps import sweep
-from earshot.pipeline.campaigns.swept_keys import run_columns
+from earshot.pipeline.campaigns.swept_keys import _as, _type, run_columns
 
 
 def row(run: str, changed: str, base: str, settings: str = "{}", scenario: str = "city") -> dict[str, str]:
@@ -42,6 +42,25 @@ cool_down_s = 4
 [settings.gossip]
 probability = [0.5, 0.9]
 """
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "written"),
+    [
+        ([True, None, False], "boolean", [True, None, False]),
+        ([1, 2.5, None], "double", [1.0, 2.5, None]),
+        ([1, True], "string", ["1", "true"]),
+        (["a", 1, None], "string", ["a", "1", None]),
+        ([[1, 2], {"a": "b"}], "string", ["[1, 2]", '{"a": "b"}']),
+        ([None, None], "string", [None, None]),
+        ([], "string", []),
+    ],
+)
+def test_a_column_has_the_type_of_all_its_values_and_what_is_missing_stays_so(
+    values: list[object], kind: str, written: list[object]
+) -> None:
+    assert _type(values) == kind
+    assert [(_as(value, kind), type(_as(value, kind))) for value in values] == [(one, type(one)) for one in written]
 
 
 @pytest.mark.spark

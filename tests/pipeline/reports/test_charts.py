@@ -16,6 +16,7 @@ from earshot.pipeline.reports.charts import (
     ChartLine,
     Measure,
     Spot,
+    _tries,
     area_map,
     bar,
     dash_key,
@@ -122,6 +123,16 @@ def test_no_two_labels_of_the_picture_overlap() -> None:
             for other in boxes[number + 1 :]:
                 apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
                 assert apart, (width, one, other)
+
+
+def test_a_label_is_tried_at_many_places_on_both_sides_each_once_and_the_nearest_first() -> None:
+    places = [place.anchor for place in _tries(100.0, 200.0, 40.0)]
+    assert len(set(places)) == len(places) >= 20
+    assert {(200.0 - x, y) for x, y in places} == set(places), "as many to the left as to the right"
+    up, down = ({abs(y - 200.0) for _, y in places if (y > 200.0) is below} for below in (False, True))
+    assert up - {0.0} <= down, "whatever is tried above is tried below"
+    away = [abs(y - 200.0) for _, y in places[6:]]
+    assert away == sorted(away)
 
 
 def test_a_bar_is_as_long_as_its_share_with_its_interval_around() -> None:

@@ -97,6 +97,9 @@ def test_capacities_are_bars_a_line_of_delivery_and_one_of_airtime_where_it_is_k
     assert (verdict.headline, verdict.mark) == ("steam carries most: 8 × the event rate", marks["steam"])
     assert isinstance(bars, PageFigure)
     assert bars.shown is not None
+    assert (bars.shown.title, list(bars.shown.header)) == ("capacity", ["protocol", "", "capacity"])
+    assert bars.shown.data is not None
+    assert bars.shown.data.title == "capacity"
     assert [[cell.value for cell in line] for line in bars.shown.rows] == [["siena", None, None], ["steam", 8.0, 8.0]]
     assert [line[2].words for line in bars.shown.rows] == ["none", "8 ×"]
     assert isinstance(delivery, PageFigure)
@@ -198,6 +201,7 @@ def test_bars_of_losses_stand_from_the_least_to_the_most_with_three_reasons() ->
     assert [one.keys[0][0] for one in (first, second) if isinstance(one, PageFigure)] == ["steam", "siena"]
     assert isinstance(fold, PageFold)
     table = causes_table(losses(), marks)
+    assert (bars.title, table.title, list(bars.header)) == ("lost-deliveries",) * 2 + (["protocol", "", "lost", "why"],)
     assert [[str(cell) for cell in line] for line in table.rows] == [
         ["steam", "impossible", "impossible", "10.0", "0.1"],
         ["steam", "needed carrying", "needed carrying", "6.0", "0.06"],

@@ -17,7 +17,7 @@ from earshot.errors import LakeError, UsageError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.oracle.workloads import workload_tables
 from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
-from earshot.pipeline.reports.replays import FolderCatalogue
+from earshot.pipeline.reports.replays import FolderCatalogue, settings_of
 from earshot.pipeline.watch.watch_replay import WatchCatalogue
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
@@ -120,6 +120,15 @@ def test_a_run_whose_trace_is_gone_is_shown_by_its_log_alone(folder: Path, tmp_p
         np.array(alone.trajectories.at(nodes, times)), np.array(whole.trajectories.at(nodes, times)), atol=1e-6
     )
     assert counted(alone, alone.expected) == counted(whole, whole.expected)
+
+
+def test_settings_are_those_in_the_scenario_or_those_that_were_given_and_none_of_what_is_not_known() -> None:
+    within = settings_of("georendezvous", scenario(), {"rendezvous": 3})
+    assert (within.rendezvous, within.network_nodes) == (3, scenario().node_count)
+    alone = settings_of("georendezvous", None, {"rendezvous": 3, "range_m": 50.0})
+    assert (alone.rendezvous, alone.network_nodes) == (3, None)
+    assert settings_of("georendezvous", None, {"rendezvous": 0, "range_m": 50.0}) is None
+    assert settings_of("no such protocol", None, {}) is None
 
 
 def test_folders_that_are_no_runs_are_refused(tmp_path: Path) -> None:

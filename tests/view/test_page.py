@@ -1,0 +1,42 @@
+"""The page of a replay as a document and as a file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from earshot.errors import UsageError
+from earshot.view.page import page, write_page
+
+
+def test_a_page_appears_whole_in_folders_that_are_made_for_it(tmp_path: Path) -> None:
+    to = tmp_path / "new" / "folder" / "page.html"
+    for text in ("first, ü", "second"):
+        assert write_page(to, text) == to
+        assert to.read_text("utf-8") == text
+        assert [one.name for one in to.parent.iterdir()] == ["page.html"], "no draft is left"
+
+
+def test_a_page_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=rf"^cannot write {tmp_path}/file/page.html: (Not a directory|File exists)$"):
+        write_page(tmp_path / "file" / "page.html", "text")
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_page_holds_its_title_its_worlds_and_its_data(served: bool) -> None:
+    document = page("</script> a title", [{"key": "w"}], {"/world?world=w": b"packed"}, served)
+    blocks = re.findall(r'<script type="([^"]+)" data-name="([^"]*)">([^<]*)</script>', document)
+    (kind, name, start), (other, address, packed) = blocks
+    assert (kind, name, other) == ("application/json", "start", "application/gzip")
+    assert json.loads(base64.b64decode(start)) == {
+        "title": "</script> a title",
+        "served": served,
+        "worlds": [{"key": "w"}],
+    }
+    assert (base64.b64decode(address), base64.b64decode(packed)) == (b"/world?world=w", b"packed")
+    assert not any(mark in document for mark in ("/*POLICY*/", "/*STYLE*/", "<!--DATA-->", "/*SCRIPT*/"))
