@@ -51,3 +51,33 @@ def test_a_filters_text_gives_the_same_filter_back(monkeypatch: pytest.MonkeyPat
     again = parsed(text)
     assert (again, again is first) == (first, False), "the oldest of too many is forgotten, and parsed anew"
     assert parsed(text) is again
+
+
+@pytest.mark.parametrize(
+    ("event", "region", "viewer", "words"),
+    [
+        (
+            siren(area=AROUND_ZERO),
+            None,
+            None,
+            "the node's position at that time is not known, and the event has an area",
+        ),
+        (
+            siren(area=AROUND_ZERO),
+            None,
+            FAR,
+            f"the node was outside the event's area {Circle(100.0)}, 900 m from its naval",
+        ),
+        (
+            siren(area=AROUND_FAR),
+            None,
+            HERE,
+            f"the node was outside the event's area {Circle(100.0)}, 900 m from its naval",
+        ),
+        (siren(), AROUND_FAR, HERE, f"the event happened outside the region of interest, {Circle(100.0)} at 900,0"),
+        (siren(speed=3.0), AROUND_ZERO, HERE, FAST.explain(siren(speed=3.0), HERE)),
+        (siren(), AROUND_ZERO, None, FAST.explain(siren(), None)),
+    ],
+)
+def test_the_part_that_failed_is_told(event: Event, region: Area | None, viewer: Viewer | None, words: str) -> None:
+    assert explain_acceptance(event, Subscription("fast", "car", FAST, region), viewer)[1] == words

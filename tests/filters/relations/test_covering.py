@@ -459,3 +459,16 @@ def test_one_test_of_a_text_covers_another_only_if_every_text_says_so() -> None:
     }
     assert found <= truth
     assert len(found) >= 0.9 * len(truth), "nearly all of them are proved"
+
+
+@pytest.mark.parametrize(
+    ("narrow", "covered"),
+    [
+        ("CD: z = 1 and ((b = 2 and x = 1) or (b = 3 and c = 1))", True),
+        ("CD: z = 1 and ((b = 2 and x = 1) or (b = 7 and c = 1))", False),
+        ("CD: z = 1 and ((b = 2 and x = 1) or c = 1)", False),
+        ("CD: (b = 2 or b = 3) and (x = 1 or y = 2)", True),
+    ],
+)
+def test_alternatives_that_each_have_what_is_wanted_among_other_terms_are_covered(narrow: str, covered: bool) -> None:
+    assert Filter.parse("CD: b < 5").covers(Filter.parse(narrow)) is covered
