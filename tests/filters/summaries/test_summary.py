@@ -485,3 +485,15 @@ def test_an_expression_needs_the_names_it_speaks_of(asked: str) -> None:
     summary = Summary.of([Filter.xpath(f"/r[{asked}]")])
     documents = ("<r><a>1</a><b>1</b></r>", "<r><x/></r>", "<s><a>1</a><b>1</b></s>")
     assert [summary.may_match(Event.from_xml(document)) for document in documents] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("where", "passing"),
+    [
+        ("not (not a = 1 and not b = 2)", [True, True, True, False]),
+        ("not (not a = 1 or not b = 2)", [True, False, False, False]),
+    ],
+)
+def test_a_summary_reads_what_is_denied_twice(where: str, passing: list[bool]) -> None:
+    summary = wheres(where)
+    assert [summary.may_match(flat(a=a, b=b)) for a, b in ((1, 2), (1, 9), (9, 2), (9, 9))] == passing
