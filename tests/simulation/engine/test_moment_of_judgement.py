@@ -9,7 +9,7 @@ from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
-from sizes import sized
+from sizes import LONG, sized
 
 
 def published(type: str, **more: Any) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def published(type: str, **more: Any) -> dict[str, Any]:
 
 
 SLOW: dict[str, Any] = {
-    "duration_s": 45.0,
+    "duration_s": 45.0 if LONG else 30.0,
     "warm_up_s": 5.0,
     "area": {"width_m": 500.0, "height_m": 500.0},
     "medium": {"kind": "unit-disk", "range_m": 200.0, "latency_s": 0.6},
