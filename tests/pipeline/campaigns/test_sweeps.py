@@ -22,7 +22,7 @@ from earshot.simulation.scenario.library import load_scenario
 
 pytestmark = pytest.mark.spark
 
-SHORT = {"duration_s": 12, "warm_up_s": 2, "cool_down_s": 2}
+SHORT = {"duration_s": 12, "warm_up_s": 2, "cool_down_s": 2, "nodes.walker.count": 20, "nodes.sign.count": 10}
 RANGES_M, COUNTS, SEEDS = (80, 160, 250), (30, 70), (0, 1)
 "160 m and 70 cars are the city's own: such a point changes one key less."
 
@@ -41,6 +41,7 @@ def simulated_alone(range_m: float, count: int) -> list[float]:
 def test_a_sweep_shows_a_point_for_each_value_equal_to_separate_runs(spark: SparkSession, tmp_path: Path) -> None:
     del spark  # the command finds the session that runs
     campaign = tmp_path / "campaign.toml"
+    short = "\n".join(f'"{key}" = {value}' for key, value in SHORT.items())
     campaign.write_text(
         f"""
         scenarios = ["city"]
@@ -49,9 +50,7 @@ def test_a_sweep_shows_a_point_for_each_value_equal_to_separate_runs(spark: Spar
         [set]
         "medium.range_m" = {list(RANGES_M)}
         "nodes.car.count" = {list(COUNTS)}
-        duration_s = {SHORT["duration_s"]}
-        warm_up_s = {SHORT["warm_up_s"]}
-        cool_down_s = {SHORT["cool_down_s"]}
+        {short}
         """
     )
     lake = str(tmp_path / "lake")

@@ -21,12 +21,18 @@ from earshot.traces.files import expanded, size_of
 ROOT = f"s3a://{BUCKET}"
 
 
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module")
+def running() -> Iterator[dict[str, str]]:
+    """One server for all tests: each writes into a lake of its own."""
     with running_store({**inputs(), "traces/deep/x.csv": "", "traces/_hidden.csv": ""}) as variables:
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
         yield variables
+
+
+@pytest.fixture
+def store(running: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name, value in running.items():
+        monkeypatch.setenv(name, value)
+    return running
 
 
 @pytest.fixture
@@ -49,7 +55,7 @@ def test_addresses_are_patterns_folders_and_files() -> None:
 
 @pytest.mark.usefixtures("store")
 def test_concurrent_commits_to_an_object_store_are_all_kept() -> None:
-    lake = ArrowLake(f"{ROOT}/lake")
+    lake = ArrowLake(f"{ROOT}/lake-of-writers")
     check_writers_at_once(lake)
     (table,) = lake.tables()
     assert (table["rows"], table["partitions"]) == (9, 9)
@@ -98,5 +104,5 @@ def test_with_the_jars_spark_reads_everything_from_the_store(store: dict[str, st
     }
     settings = {"spark.driver.extraClassPath": f"{JARS}/*"} | {f"spark.hadoop.fs.s3a.{k}": v for k, v in s3a.items()}
     session = {"master": "local[2]", "settings": settings, "keep_archive": False}
-    done = run_stages(session, f"{ROOT}/lake", ROOT, XDG_CACHE_HOME=str(tmp_path))
+    done = run_stages(session, f"{ROOT}/lake-by-jars", ROOT, XDG_CACHE_HOME=str(tmp_path))
     assert {name: done[name] for name in ANSWERS} == ANSWERS

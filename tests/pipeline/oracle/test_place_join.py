@@ -16,7 +16,7 @@ from sizes import sized
 
 pytestmark = pytest.mark.spark
 
-CIRCLES = sized(100, 300)
+CIRCLES = sized(40, 300)
 
 
 def border(random: Random, most: float, step: float) -> float:

@@ -72,7 +72,10 @@ def test_batches_are_kept_once_however_they_are_replaced_and_joined(
     assert len(rows_in(lake, "watched_late", "other")) == others
 
 
-@pytest.mark.parametrize(("hours", "batches"), [(3, 20), (2, 40), pytest.param(24, 80, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("hours", "batches"),
+    [(3, 10), (2, 20), *[pytest.param(*size, marks=pytest.mark.long) for size in ((3, 20), (2, 40), (24, 80))]],
+)
 def test_an_hour_leaves_the_same_few_files_whatever_its_batches_and_the_hours_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, batches: int
 ) -> None:
