@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,8 +33,8 @@ def bits_of(wanted: list[set[int]]) -> tuple[Bits, list[int]]:
 
 
 def intersection(loops: Loops, rows: list[int]) -> list[int]:
-    first, *others = rows
-    return list(loops.intersection(Struct(f"{len(rows)}n").pack, first, others))
+    first, *others = map(loops.handles.__getitem__, rows)
+    return list(loops.intersection(first, others))
 
 
 both_loops = pytest.mark.parametrize("loops_over", [plain_loops, compiled], ids=["plain", "compiled"])

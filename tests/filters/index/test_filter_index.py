@@ -203,6 +203,18 @@ def test_thousands_of_conjunctions_come_and_go_and_are_found(fractions: bool) ->
     assert (len(index), index.match(event)) == (0, set())
 
 
+@pytest.mark.parametrize("fractions", [False, True], ids=["few numbers", "any numbers"])
+def test_an_index_that_grows_between_events_finds_its_newest_filters_by_values_it_has_seen(fractions: bool) -> None:
+    chance = random.Random(6)
+    seen = [happening(chance, fractions) for _ in range(6)]
+    index, filters = FilterIndex(), {}
+    for key in range(600):
+        filters[key] = conjunction(chance, fractions)
+        index.add(key, filters[key])
+        if key % 30 == 0:
+            assert [index.match(event) for event in seen] == [looped(filters, event) for event in seen]
+
+
 VALUES = (
     0, 1, 5, 10, 2.5, 5.0, -3, -0.0, 2**53 + 1, 1e300, math.nan, math.inf, -math.inf, True, False,
     "5", " 5 ", "5.0", "true", "false", "1", "", "NaN", "jazz", "2026-01-31",

@@ -26,13 +26,11 @@ _WORD = np.dtype("<u8")
 "Little-endian on every machine: then bit i of a word is bit i % 8 of its byte i // 8."
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(np.bool_)
-_ROW = np.dtype(np.intp)
 _ONES = ~np.uint64(0)
 _BIT = [np.uint8(1 << bit) for bit in range(8)]
 _OTHERS = [~bit for bit in _BIT]
 _MANY_BYTES = 3200
 _unpack = np.unpackbits
-_frombuffer = np.frombuffer
 
 and_all = np.bitwise_and.reduce
 or_all = np.bitwise_or.reduce
@@ -41,14 +39,18 @@ Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 Rows = NDArray[np.intp]
 Slots = NDArray[np.intp]
-Pack = Callable[..., bytes]
-"Makes bytes of the numbers of rows: numpy takes twice as long to read a list."
+SlotNumbers = Slots | list[int]
+"As `take` reads them: numpy reads a list as fast as bitarray's slots become an array."
+Handle = Any
+"A row as `intersection` takes it. When the matrix moves to other memory, it has other handles, in another list."
 
 
 class Loops(NamedTuple):
     """The loops over the rows of one matrix."""
 
-    intersection: Callable[[Pack, int, Iterable[int]], Slots | Iterable[int]]
+    handles: list[Handle]
+    "By the number of the row."
+    intersection: Callable[[Handle, Iterable[Handle]], SlotNumbers]
     "The slots that are set in a row and in all of the others."
     set_in: Callable[[Rows, int, int, int], None]
     "Set a slot in the rows from the first up to the last, and clear it in the others."
@@ -72,7 +74,7 @@ class Bits:
         "The same rows in bytes."
         self._flat, self._row_bytes = self.bytes.reshape(-1).data, self.bytes.shape[1]
         "The same bytes, one row after the other: a single byte is changed here in a third of the time."
-        self.intersection, self.set_in = self._loops_over(self)
+        self.handles, self.intersection, self.set_in = self._loops_over(self)
 
     def compile(self) -> None:
         """Use compiled loops from now on, where there is a compiler."""
@@ -136,8 +138,8 @@ def slots_of(row: NDArray[np.uint8]) -> Slots:
     return slots
 
 
-def _intersection(of_rows: list[bitarray], _: Pack, row: int, others: Iterable[int]) -> Iterable[int]:
-    return reduce(iand, map(of_rows.__getitem__, others), of_rows[row].copy()).search(1)
+def _intersection(row: bitarray, others: Iterable[bitarray]) -> list[int]:
+    return [*reduce(iand, others, row.copy()).search(1)]
 
 
 def _set_in(of_rows: Bytes, rows: Rows, slot: int, first: int, last: int) -> None:
@@ -148,8 +150,9 @@ def _set_in(of_rows: Bytes, rows: Rows, slot: int, first: int, last: int) -> Non
 
 
 def plain_loops(bits: Bits) -> Loops:
-    of_rows = [bitarray(buffer=row, endian="little") for row in bits.bytes]  # the same memory, row by row
-    return Loops(partial(_intersection, of_rows), partial(_set_in, bits.bytes))
+    """Loops whose handles are rows of bitarray in the memory of the matrix."""
+    handles = [bitarray(buffer=row, endian="little") for row in bits.bytes]
+    return Loops(handles, _intersection, partial(_set_in, bits.bytes))
 
 
 def compiled(loop: Callable[..., Any], *example: Any) -> Callable[..., Any] | None:
@@ -167,9 +170,9 @@ def compiled(loop: Callable[..., Any], *example: Any) -> Callable[..., Any] | No
 
 @cache
 def compiled_loops() -> Callable[[Bits], Loops] | None:
-    """The same loops, compiled; None without a compiler."""
+    """The same loops, compiled, whose handles are the numbers of rows in two bytes; None without a compiler."""
     words = Bits().words
-    intersection = compiled(_intersection_loop, words, np.frombuffer(bytes(8), np.intp))
+    intersection = compiled(_intersection_loop, words, bytes(2))
     set_in = compiled(_set_in_loop, words.view(_BYTE), np.zeros(1, np.intp), 0, 0, 0)
     if intersection is None or set_in is None:
         return None
@@ -177,10 +180,11 @@ def compiled_loops() -> Callable[[Bits], Loops] | None:
     def loops(bits: Bits) -> Loops:
         words = bits.words
 
-        def of_rows(pack: Pack, row: int, others: Iterable[int]) -> Any:
-            return intersection(words, _frombuffer(pack(row, *others), _ROW))
+        def of_rows(row: bytes, others: Iterable[bytes]) -> Any:
+            return intersection(words, row + b"".join(others))
 
-        return Loops(of_rows, partial(set_in, bits.bytes))
+        handles = [row.to_bytes(2, "little") for row in range(len(words))]
+        return Loops(handles, of_rows, partial(set_in, bits.bytes))
 
     return loops
 
@@ -194,7 +198,10 @@ def _set_in_loop(of_rows: Any, rows: Any, slot: int, first: int, last: int) -> N
             of_rows[rows[index], place] &= ~bit
 
 
-def _intersection_loop(words: Any, rows: Any) -> Any:
+def _intersection_loop(words: Any, handles: Any) -> Any:
+    rows = np.empty(len(handles) // 2, np.intp)
+    for place in range(len(rows)):
+        rows[place] = handles[2 * place] + 256 * handles[2 * place + 1]
     met = words[rows[0]].copy()
     done = 1
     while done + 4 <= len(rows):  # Four rows at once: the words in between are read and written a quarter as often.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot.events import Value
-from earshot.filters.index.bits import Bits, Slots, compiled
+from earshot.filters.index.bits import Bits, Handle, Slots, compiled
 from earshot.filters.index.event_values import SAME_AS, Between, Same, SameText, SimpleTest
 from earshot.filters.language.alternatives import Source
 from earshot.filters.language.values import number_of
@@ -31,8 +31,8 @@ MOST_REMEMBERED = 4096
 "Values whose row a column remembers."
 
 
-class ValueColumn(ABC, dict[Any, int]):
-    """The rows of one kind of test on one source: value -> row, filled when a value is first seen."""
+class ValueColumn(ABC, dict[Any, Handle]):
+    """The rows of one kind of test on one source: value -> handle of its row, filled when a value is first seen."""
 
     def __init__(self, source: Source, bits: Bits) -> None:
         super().__init__()
@@ -43,12 +43,12 @@ class ValueColumn(ABC, dict[Any, int]):
         "The row of values that meet no test."
         self._rows: NDArray[np.intp] | None = None
 
-    def __missing__(self, value: Value) -> int:
-        row = self.row_of(value)
+    def __missing__(self, value: Value) -> Handle:
+        handle = self._bits.handles[self.row_of(value)]
         if len(self) >= MOST_REMEMBERED:
             self.clear()
-        self[value] = row
-        return row
+        self[value] = handle
+        return handle
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -80,8 +80,8 @@ class ValueColumn(ABC, dict[Any, int]):
         """Rows for several values of one source, any of which may hold."""
         return {self.row_of(value): None for value in values}
 
-    def _forget(self) -> None:
-        """Forget the rows of values: the rows have changed."""
+    def forget(self) -> None:
+        """Forget the handles of values: the rows have changed, or their matrix has moved."""
         self._rows = None
         self.clear()
 
@@ -96,10 +96,10 @@ class SameColumn(ValueColumn):
         self._wanted: dict[Any, int] = {}
         self._uses: Counter[Any] = Counter()
 
-    def __missing__(self, value: Value) -> int:
+    def __missing__(self, value: Value) -> Handle:
         # true, 1 and 1.0 are one dictionary key but three texts: a column of texts remembers only texts.
         if self._is_of_texts and not isinstance(value, str):
-            return self.row_of(value)
+            return self._bits.handles[self.row_of(value)]
         return super().__missing__(value)
 
     def row_of(self, value: Value) -> int:
@@ -115,20 +115,21 @@ class SameColumn(ValueColumn):
         wanted = test.wanted
         if wanted not in self._wanted:
             self._wanted[wanted] = self._bits.new_row(like=self._nothing)
-            self._forget()
+            self.forget()
         self._uses[wanted] += 1
         self._bits.set_in(self.rows, slot, 0, 0)
         self._bits.set(slot, [self._wanted[wanted]])
         return True
 
     def remove(self, slot: int, test: Same) -> None:
-        self._bits.set_in(self.rows, slot, 0, len(self.rows))
+        rows = self.rows
+        self._bits.set_in(rows, slot, 0, len(rows))
         wanted = test.wanted
         self._uses[wanted] -= 1
         if not self._uses[wanted]:
             del self._uses[wanted]
             self._bits.free_row(self._wanted.pop(wanted))
-            self._forget()
+            self.forget()
 
 
 class RangeColumn(ValueColumn):
@@ -140,13 +141,15 @@ class RangeColumn(ValueColumn):
         self._bounds: list[float] = []
         self._uses: Counter[float] = Counter()
         self._cells = [bits.new_row()]
+        self._handles = [bits.handles[self._cells[0]]]
+        "Those of the cells."
         self._rounded: dict[int, int] = {}
         "By slot, the bounds that were rounded: bit i for bound i."
 
-    def __missing__(self, value: Value) -> int:
+    def __missing__(self, value: Value) -> Handle:
         # Fractions seldom repeat: looking them up costs less than remembering them.
         if type(value) is float and value == value:
-            return self._cells[bisect_right(self._bounds, value)]
+            return self._handles[bisect_right(self._bounds, value)]
         return super().__missing__(value)
 
     def row_of(self, value: Value) -> int:
@@ -164,6 +167,10 @@ class RangeColumn(ValueColumn):
     def _rows_of_cells(self) -> Iterable[int]:
         return self._cells
 
+    def forget(self) -> None:
+        super().forget()
+        self._handles = [self._bits.handles[row] for row in self._cells]
+
     def add(self, slot: int, test: Between) -> bool:
         rounded = 0
         for i, bound in enumerate(_bounds(test)):
@@ -178,7 +185,8 @@ class RangeColumn(ValueColumn):
         return not rounded
 
     def remove(self, slot: int, test: Between) -> None:
-        self._bits.set_in(self.rows, slot, 0, len(self.rows))
+        rows = self.rows
+        self._bits.set_in(rows, slot, 0, len(rows))
         rounded = self._rounded.pop(slot, 0)
         for i, bound in enumerate(_bounds(test)):
             if not rounded & 1 << i:
@@ -193,7 +201,7 @@ class RangeColumn(ValueColumn):
         place = bisect_left(self._bounds, bound)
         self._bounds.insert(place, bound)
         self._cells.insert(place, self._bits.new_row(like=self._cells[place]))
-        self._forget()
+        self.forget()
         return True
 
     def _join_at(self, bound: float) -> None:
@@ -204,7 +212,7 @@ class RangeColumn(ValueColumn):
         row = self._cells.pop(place + 1)
         self._bits.words[self._cells[place]] |= self._bits.words[row]
         self._bits.free_row(row)
-        self._forget()
+        self.forget()
 
 
 def _bounds(test: Between) -> list[float]:

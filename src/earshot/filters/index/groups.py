@@ -174,8 +174,10 @@ class PlanGroup:
                 self._above._forget(self._test)
         elif self._asked:
             for test in self._same_tests(indexed):
-                self._asked[test] -= 1
-                if not self._asked[test]:
+                others = self._asked[test] - 1
+                if others:
+                    self._asked[test] = others
+                else:
                     del self._asked[test]
 
     def _is_all(self, plan: Plan) -> bool:

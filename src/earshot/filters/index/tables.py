@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import getitem, itemgetter
-from struct import Struct
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -23,7 +22,6 @@ from earshot.events import Value
 from earshot.filters.index.bits import (
     WORTH_COMPILING,
     Bits,
-    Pack,
     Slots,
     and_all,
     or_all,
@@ -61,7 +59,6 @@ class EventShape:
         "An event's values in the order of the columns. (One more: of a single name, itemgetter would give no tuple.)"
         if asked != list(names):
             self.values = itemgetter(*asked, *asked[:1]) if asked else lambda _: ()
-        self.pack: Pack = Struct(f"{len(columns) + 1}n").pack
 
 
 class AttributeTable(Generic[Owner]):
@@ -69,6 +66,8 @@ class AttributeTable(Generic[Owner]):
 
     def __init__(self) -> None:
         self._bits = Bits()
+        self._handles = self._bits.handles
+        "Those that columns have remembered."
         self._alive = self._bits.new_row()
         self._bits.words[self._alive] = 0
         self._rounded = RoundedRanges()
@@ -80,9 +79,7 @@ class AttributeTable(Generic[Owner]):
         self._needed: Counter[Source] = Counter()
         self._shapes: dict[tuple[Source, ...], EventShape] = {}
         self._taken: list[tuple[Plan, Owner] | None] = []
-        self._keys: list[Hashable] = []
-        self._key_array: NDArray[np.object_] = np.empty(0, object)
-        "The same keys, for slots in an array."
+        self._keys: NDArray[np.object_] = np.empty(0, object)
         self._free: list[int] = []
 
     def owners(self) -> Iterator[Owner]:
@@ -95,7 +92,7 @@ class AttributeTable(Generic[Owner]):
         if not self._free:
             self._add_slots()
         slot = self._free.pop()
-        self._keys[slot] = self._key_array[slot] = key
+        self._keys[slot] = key
         self._taken[slot] = (plan, owner)
         for source in plan.needs:
             if source not in self._without:
@@ -110,12 +107,13 @@ class AttributeTable(Generic[Owner]):
             self._rounded.add(slot, [test for test in rounded if isinstance(test, Between)])
         met = [shape.row for shape in self._shapes.values() if shape.sources.issuperset(plan.needs)]
         self._bits.set(slot, [self._alive, *met])
+        self._follow_bits()
         return slot
 
     def remove(self, slot: int) -> None:
         """Free the slot."""
         plan, _ = self._at(slot)
-        self._keys[slot] = self._key_array[slot] = self._taken[slot] = None
+        self._keys[slot] = self._taken[slot] = None
         self._unsure.discard(slot)
         self._rounded.remove(slot)
         self._bits.clear(slot, [self._alive, *(shape.row for shape in self._shapes.values())])
@@ -137,23 +135,17 @@ class AttributeTable(Generic[Owner]):
     def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner] | None:
         """Collect for an event whose content is one value a name; None where objects or lists matter."""
         names = tuple(content)
-        shape = self._shapes.get(names)
-        if shape is None:
-            shape = self._new_shape(names)
+        shape = self._shapes.get(names) or self._new_shape(names)
         if shape.is_nested:
             return None
-        rows = map(getitem, shape.columns, shape.values(content))
+        others = map(getitem, shape.columns, shape.values(content))
         try:
-            slots = self._bits.intersection(shape.pack, shape.row, rows)
+            slots = self._bits.intersection(self._handles[shape.row], others)
         except TypeError:  # An object or a list has no row. To look costs less than to ask each value what it is.
             return None
         if self._rounded.count or self._unsure:
-            known = slots if isinstance(slots, np.ndarray) else np.fromiter(slots, np.intp)
-            return self._collect_slots(known, content.get, keys)
-        if isinstance(slots, np.ndarray):
-            keys.update(self._key_array[slots].tolist())
-        else:
-            keys.update(map(self._keys.__getitem__, slots))
+            return self._collect_slots(np.asarray(slots, np.intp), content.get, keys)
+        keys.update(self._keys.take(slots).tolist())
         return []
 
     def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:
@@ -166,7 +158,7 @@ class AttributeTable(Generic[Owner]):
         for column in shape.columns:
             values = event_values.values(column.source)
             if len(values) == 1:
-                met &= rows[column[values[0]]]
+                met &= rows[column.row_of(values[0])]
             else:
                 met &= or_all(rows.take(list(column.rows_around(values)), 0))
                 single = single and isinstance(column.source, InDocument)
@@ -179,7 +171,7 @@ class AttributeTable(Generic[Owner]):
         if self._rounded.count:
             slots = self._rounded.holding(slots, value)
         if not self._unsure:
-            keys.update(self._key_array[slots].tolist())
+            keys.update(self._keys.take(slots).tolist())
             return []
         owners: list[Owner] = []
         for slot in slots.tolist():
@@ -198,7 +190,6 @@ class AttributeTable(Generic[Owner]):
         """Add a word of new slots."""
         slot = len(self._taken)
         self._taken += [None] * 64
-        self._keys += [None] * 64
         if slot == self._bits.slots:
             self._bits.add_slots()
             for row in (self._alive, *(shape.row for shape in self._shapes.values())):
@@ -206,8 +197,8 @@ class AttributeTable(Generic[Owner]):
         if slot == WORTH_COMPILING:
             self._bits.compile()
             self._rounded.compile()
-        if slot == len(self._key_array):
-            self._key_array.resize(self._bits.slots, refcheck=False)
+        if slot == len(self._keys):
+            self._keys.resize(self._bits.slots, refcheck=False)
             self._rounded.resize(self._bits.slots)
         self._free = list(range(slot + 63, slot - 1, -1))
 
@@ -236,6 +227,13 @@ class AttributeTable(Generic[Owner]):
             self._bits.free_row(row)
         self._drop_shapes()
 
+    def _follow_bits(self) -> None:
+        """Forget the handles of rows after the matrix has moved."""
+        if self._handles is not self._bits.handles:
+            self._handles = self._bits.handles
+            for column in self._columns.values():
+                column.forget()
+
     def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
         """Shapes that differ only in names that no plan needs share a row."""
         present = frozenset(source for source in sources if source in self._without)
@@ -252,6 +250,7 @@ class AttributeTable(Generic[Owner]):
         columns = [column for column in self._columns.values() if column.source in present]
         columns.sort(key=lambda column: places[column.source])
         shape = self._shapes[sources] = EventShape(sources, present, is_nested, columns, row)
+        self._follow_bits()
         return shape
 
     def _drop_shapes(self) -> None:
