@@ -6,11 +6,25 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import defstruct
 
 from earshot.errors import MalformedPacket
 from earshot.events import Element, Event
 from earshot.geometry import Area, Circle, Ellipse, Position, Rectangle, Velocity
-from earshot.wire import MAX_PACKET_BYTES, WIRE_VERSION, Packet, decode, encode, size, tag_of
+from earshot.wire import (
+    MAX_PACKET_BYTES,
+    WIRE_VERSION,
+    FilterText,
+    NodeName,
+    Packet,
+    Whole,
+    Word,
+    check_tags,
+    decode,
+    encode,
+    size,
+    tag_of,
+)
 
 
 class Letter(Packet, frozen=True, tag="letter of the wire tests"):
@@ -134,3 +148,76 @@ def test_a_tag_belongs_to_one_packet() -> None:
 
     with pytest.raises(TypeError, match="two packets are tagged 'twice in the wire tests'"):
         decode(encode(One()))
+
+
+class OfAPeer(Packet, frozen=True, tag="bounds of the wire tests"):
+    node: NodeName = "n"
+    word: Word = ""
+    filter: FilterText = ""
+    number: Whole = 0
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("node", "n" * 128, "n" * 129),
+        ("node", "n", ""),
+        ("word", "w" * 256, "w" * 257),
+        ("filter", "f" * 20_000, "f" * 20_001),
+        ("number", 2**62, 2**62 + 1),
+        ("number", -(2**62), -(2**62) - 1),
+    ],
+)
+def test_what_a_peer_sends_is_bounded(name: str, right: object, wrong: object) -> None:
+    """Names of 128 and words of 256 letters are read, and whole numbers to which a hop more can be added."""
+    packet = OfAPeer(**{name: right})  # type: ignore[arg-type]
+    assert decode(encode(packet)) == packet
+    with pytest.raises(MalformedPacket, match="not a packet"):
+        decode(encode(OfAPeer(**{name: wrong})))  # type: ignore[arg-type]
+
+
+def declared(module: str, tag: str, name: str = "Same") -> type[Packet]:
+    """A packet of another module."""
+    return defstruct(name, [("text", str)], bases=(Packet,), frozen=True, tag=tag, module=module)
+
+
+def test_the_later_of_two_versions_of_a_plug_in_is_decoded() -> None:
+    first = declared("plugin_one", "versions in the wire tests")
+    assert type(decode(encode(first("a")))) is first  # type: ignore[call-arg]
+    second = declared("plugin_two", "versions in the wire tests")
+    assert type(decode(encode(first("a")))) is second  # type: ignore[call-arg]
+    declared("plugin_one", "versions in the wire tests")
+    last = declared("plugin_two", "versions in the wire tests")
+    assert type(decode(encode(first("a")))) is last, "of two that came at once too"  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("modules", "names"),
+    [(("earshot.one", "plugin"), ("Same", "Same")), (("plugin", "plugin"), ("One", "Two")),
+     (("earshot.one", "earshot.two"), ("Same", "Same"))],
+    ids=["ours and a plug-in's", "two of one plug-in", "two of ours"],
+)  # fmt: skip
+def test_two_packets_with_one_tag_are_found_when_tags_are_checked(
+    modules: tuple[str, str], names: tuple[str, str]
+) -> None:
+    tag = f"checked in the wire tests: {modules} {names}"
+    declared(modules[0], tag, names[0])
+    check_tags()
+    declared(modules[1], tag, names[1])
+    with pytest.raises(TypeError, match=r"two packets are tagged .*checked in the wire tests"):
+        check_tags()
+    check_tags()
+
+
+def test_tags_longer_than_the_short_form_of_the_wire_are_read() -> None:
+    """Up to 31 bytes a text has one byte before it; a longer one has two."""
+    for length in (1, 31, 32, 300):
+        long = declared("plugin_tags", "t" * length)
+        assert decode(encode(long("x"))) == long("x")  # type: ignore[call-arg]
+        assert decode(encode(long("x"))) == long("x"), "the decoder is known by now"  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("data", [bytes([WIRE_VERSION]), bytes([WIRE_VERSION, 0x91]), bytes([WIRE_VERSION, 0xC1, 0])])
+def test_bytes_that_break_off_are_malformed(data: bytes) -> None:
+    with pytest.raises(MalformedPacket, match="not a packet"):
+        decode(data)

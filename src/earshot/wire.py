@@ -59,7 +59,7 @@ def _register() -> None:
     """Learn the tags of newly declared packets. A class has its tag only after `__init_subclass__`, so this
     happens at the next decoding."""
     while _declared:
-        cls = _declared.pop()
+        cls = _declared.pop(0)  # in order: of two versions the later one stays
         tag = cls.__struct_config__.tag
         if not isinstance(tag, str):
             continue
