@@ -180,3 +180,23 @@ def test_comments_and_instructions_cost_no_more_than_their_length() -> None:
     """Read with lxml's own walker, this document takes a hundred times as long."""
     document = "<a>x" + "<!---->" * 300_000 + "<?y?>" * 300_000 + "z</a>"
     assert read_xml(document) == Element("a", {}, ("x", "z"))
+
+
+@pytest.mark.parametrize(
+    ("children", "text"),
+    [
+        ((), ""),
+        (("one",), "one"),
+        (("one", Element("b")), "one"),
+        (("one", Element("b", {}, ("two",))), "onetwo"),
+        (("one", "two"), "onetwo"),
+        ((Element("b", {}, ("one",)),), "one"),
+        ((Element("b", {}, ("one",)), "two"), "onetwo"),
+    ],
+)
+def test_the_text_of_an_element_is_that_of_all_its_children(children: tuple[Element | str, ...], text: str) -> None:
+    assert Element("a", {}, children).text == text
+
+
+def test_an_element_is_looked_up_by_the_words_of_its_attributes() -> None:
+    assert Element("a", {"x": "1", "y": "2"}).attribute_words == ("x", "y", "1", "2")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from earshot import Area, Circle, Element, Event, EventType, Position, Velocity
 from earshot.errors import ContentMismatch, EventError
-from earshot.events import _JSON_EXAMPLE, _JSON_EXAMPLES, Value, value_of, value_text
+from earshot.events import _JSON_EXAMPLE, _JSON_EXAMPLES, Value, value_of, value_text, with_quality
+from earshot.quality import Quality
 from sizes import sized
 
 CD = EventType("CD", {"title": str, "price": float, "tracks": int, "live": bool, "at": datetime, "shop": Position})
@@ -305,3 +306,114 @@ def test_a_value_is_written_as_text(value: Value, text: str) -> None:
 def test_a_values_text_reads_back_as_the_value(typed: tuple[str, Value]) -> None:
     type_name, value = typed
     assert value_of(type_name, value_text(value)) == value
+
+
+# Nested content.
+
+ORDER: dict[str, object] = {
+    "customer": {"name": "Ada", "address": {"city": "Vienna"}},
+    "lines": [{"article": "tea", "count": 2}, {"article": "milk", "count": 1}],
+    "codes": [3, [5, 7]],
+    "total": 9.5,
+}
+
+
+def test_nested_content_has_names_with_dots_and_lists_give_several_values() -> None:
+    event = Event("Order", ORDER)
+    assert event.is_nested
+    assert event.fields == {
+        "customer.name": ("Ada",),
+        "customer.address.city": ("Vienna",),
+        "lines.article": ("tea", "milk"),
+        "lines.count": (2, 1),
+        "codes": (3, Position(5.0, 7.0)),
+        "total": (9.5,),
+    }
+    assert event.root.elements[1] == Element(
+        "lines", {}, (Element("article", {}, ("tea",)), Element("count", {}, ("2",)))
+    )
+    assert [child.name for child in event.root.elements] == ["customer", "lines", "lines", "codes", "codes", "total"]
+
+
+def test_flat_content_and_documents_are_not_nested() -> None:
+    assert [Event("CD", content).is_nested for content in ({}, {"price": 3}, Element("CD"))] == [False, False, False]
+    assert [Event("CD", {"a": value}).is_nested for value in ({"b": 1}, ["b"])] == [True, True]
+
+
+def test_the_items_of_a_list_are_events_with_their_own_content() -> None:
+    event = Event("Order", ORDER)
+    assert event.items("lines") == (
+        Event("Order", {"article": "tea", "count": 2}), Event("Order", {"article": "milk", "count": 1}),
+    )  # fmt: skip
+    assert event.items("customer.address") == (Event("Order", {"city": "Vienna"}),)
+    assert event.items("customer.name") == (Event("Order", {"value": "Ada"}),)
+    assert [one.content["value"] for one in event.items("codes")] == [3, Position(5.0, 7.0)]  # type: ignore[index]
+    assert (event.items("line"), event.items("lines.article.x"), event.items("custom.er")) == ((), (), ())
+    assert event.items("lines") is event.items("lines"), "they are made once"
+
+
+def test_the_items_of_a_document_are_its_elements() -> None:
+    event = Event.from_xml("<Order><line n='1'>tea</line><line><article>milk</article></line><to><x>1</x></to></Order>")
+    tea, milk = event.items("line")
+    assert tea == Event("Order", {"n": "1", "value": "tea"})
+    assert milk == Event("line", Element("line", {}, (Element("article", {}, ("milk",)),)))
+    assert event.items("to.x") == (Event("Order", {"value": "1"}),)
+
+
+def nested(levels: int) -> dict[str, object]:
+    """Content with so many levels."""
+    return {"x": nested(levels - 1)} if levels > 1 else {"x": 1}
+
+
+def test_content_nests_sixteen_levels_deep() -> None:
+    deepest = Event("A", nested(16))
+    assert list(deepest.fields) == [".".join("x" * 16)]
+    assert Event.from_json(deepest.to_json()) == deepest
+    with pytest.raises(EventError, match="'x' nests deeper than 16 levels"):
+        Event("A", nested(17))
+    with pytest.raises(EventError, match="'x' nests deeper than 16 levels"):
+        Event.from_json(msgspec.json.encode({"type": "A", "content": nested(17)}))
+
+
+@pytest.mark.parametrize("value", [-(2**63), 2**64 - 1])
+def test_the_largest_whole_numbers_of_the_wire_are_content(value: int) -> None:
+    assert Event("A", {"n": value}).fields == {"n": (value,)}
+    assert Event("A", {"n": [value, 0, 0]}).fields == {"n": (value, 0, 0)}
+    with pytest.raises(EventError, match="at most 64 bits"):
+        Event("A", {"n": value - 1 if value < 0 else value + 1})
+    with pytest.raises(EventError, match="at most 64 bits"):
+        Event("A", {"n": [value - 1 if value < 0 else value + 1, 0, 0]})
+
+
+def test_an_area_in_json_lies_at_the_origin_if_it_does_not_say_where() -> None:
+    read = Event.from_json('{"type": "A", "area": {"shape": "circle:5m"}}')
+    assert read == Event("A", area=Area(Circle(5.0), Position(0.0, 0.0)))
+    assert Event.from_json('{"type": "A"}') == Event("A")
+
+
+def test_an_event_takes_the_quality_of_its_type_unless_it_has_its_own() -> None:
+    quality = Quality(lifespan_s=30.0, priority=2)
+    plain, own = Event("A"), Event("A", lifespan_s=0.0, priority=-1)
+    assert with_quality(plain, quality) == Event("A", lifespan_s=30.0, priority=2)
+    assert with_quality(own, quality) == own
+    assert with_quality(own, Quality()) == own
+
+
+def test_a_verified_event_stays_verified_when_its_type_reads_it() -> None:
+    event = Event("CD", {"price": 3})
+    schema = EventType("CD", {"price": float})
+    assert (schema.read(event).content, schema.read(event).verified) == ({"price": 3.0}, False)
+    event.__dict__["verified"] = True
+    assert schema.read(event).verified is True
+    typed = schema.read(event)
+    assert schema.read(typed) is typed, "nothing has to be changed"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1e15, "1000000000000000"), (1e16, "1e+16"), (-2.0, "-2"), (2.5, "2.5"), (-1e16, "-1e+16")]
+)
+def test_a_whole_number_in_a_float_is_written_without_a_point_while_its_digits_are_its_own(
+    value: float, text: str
+) -> None:
+    assert value_text(value) == text
+    assert float(text) == value

@@ -13,7 +13,7 @@ from shapely import affinity
 
 from earshot import Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle, Velocity
 from earshot.errors import GeometryError
-from earshot.geometry import AnyShape, closing_speed_m_s, parse_shape
+from earshot.geometry import AnyShape, closing_speed_m_s, is_area_of, parse_shape
 from sizes import sized
 
 metres = st.floats(-500, 500)
@@ -283,3 +283,51 @@ def test_many_at_once_are_as_one_by_one() -> None:
 def test_a_shapes_lengths_have_units_as_options_have() -> None:
     assert parse_shape("circle:300") == parse_shape("circle:300m") == parse_shape("circle:0.3km")
     assert parse_shape("rectangle:1x0.5km@30") == parse_shape("rectangle:1000x500m@30")
+
+
+def test_a_circle_includes_its_own_circle_around_another_reference_point() -> None:
+    same = Area(Circle(10.0, reference=Position(3.0, 4.0)), Position(3.0, 4.0))
+    assert same.centre == Position(0.0, 0.0)
+    assert (Area(Circle(10.0)).includes(same), same.includes(Area(Circle(10.0)))) == (True, True)
+    assert not Area(Circle(10.0)).includes(Area(Circle(7.0), Position(3.0, 0.0))), "the borders touch"
+    assert Area(Rectangle(20.0, 10.0)).includes(Area(Rectangle(10.0, 4.0), Position(5.0, -3.0)))
+    assert not Area(Rectangle(20.0, 10.0)).includes(Area(Rectangle(10.0, 4.0), Position(5.0, 3.1)))
+    assert not Area(Rectangle(20.0, 10.0)).includes(Area(Rectangle(10.0, 4.0), Position(-5.1, 0.0)))
+
+
+def test_an_area_is_that_of_a_proximity_by_shape_and_place_or_by_shape_if_that_moves() -> None:
+    here, there, small, large = Position(0, 0), Position(9, 0), Circle(5), Circle(6)
+    fixed, moving = Proximity(small, here), Proximity(small, here, mobile=True)
+    assert [is_area_of(Area(small, at), fixed) for at in (here, there)] == [True, False]
+    assert [is_area_of(Area(small, at), moving) for at in (here, there)] == [True, True]
+    assert [is_area_of(Area(large, here), one) for one in (fixed, moving)] == [False, False]
+    assert [is_area_of(None, None), is_area_of(None, fixed), is_area_of(Area(small), None)] == [True, False, False]
+
+
+def test_circles_overlap_when_they_touch() -> None:
+    ten, at = Area(Circle(10.0)), Position(15.0, 0.0)
+    assert [ten.overlaps(Area(Circle(radius), at)) for radius in (4.9, 5.0, 5.1)] == [False, True, True]
+    assert [Area(Rectangle(width, 2.0), at).overlaps(ten) for width in (9.8, 10.0, 10.2)] == [False, True, True]
+    square = Area(Rectangle(4.0, 4.0))
+    assert [square.overlaps(Area(Rectangle(4.0, 4.0), Position(x, 0))) for x in (3.9, 4.1)] == [True, False]
+
+
+def test_a_step_leads_east_and_north() -> None:
+    start = Position(1.0, 2.0)
+    assert (start.moved(3.0, 4.0), start.distance_to(start.moved(3.0, 4.0))) == (Position(4.0, 6.0), 5.0)
+    assert Velocity(3.0, -4.0).speed_m_s == 5.0
+
+
+@pytest.mark.parametrize(
+    ("lat_deg", "lon_deg", "refused"),
+    [(90.0, 180.0, ""), (-90.0, -180.0, ""), (90.1, 0.0, "latitude"), (-90.1, 0.0, "latitude"),
+     (0.0, 180.1, "longitude"), (0.0, -180.1, "longitude"), (math.nan, 0.0, "latitude"), (0.0, math.nan, "longitude")],
+)  # fmt: skip
+def test_places_on_earth_have_latitudes_up_to_the_poles_and_longitudes_half_around(
+    lat_deg: float, lon_deg: float, refused: str
+) -> None:
+    if not refused:
+        assert LocalPlane(lat_deg, lon_deg).origin_lat_deg == lat_deg
+        return
+    with pytest.raises(GeometryError, match=f"a {refused} must be from"):
+        LocalPlane(lat_deg, lon_deg)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 
 import pytest
 
 from earshot import Area, Circle, Ellipse, Event, EventType, Position, Velocity
-from earshot.errors import EventError, MalformedPacket
+from earshot.errors import EventError, MalformedPacket, QualityError
+from earshot.quality import NAMES, PLAIN, Quality, attribute_text, check_kept, difference, quality_of
 from earshot.wire import MAX_PACKET_BYTES, decode
 
 
@@ -59,3 +61,55 @@ def test_the_largest_packet_is_decoded_and_one_byte_more_is_refused_unread() -> 
     with pytest.raises(MalformedPacket) as caught:
         decode(bytes(MAX_PACKET_BYTES))
     assert "more than" not in str(caught.value)
+
+
+# Quality of service.
+
+
+def test_a_type_without_attributes_promises_nothing() -> None:
+    nothing = {"reliability": "best_effort", "lifespan_s": None, "priority": 0, "deadline_s": None, "history": 0}
+    assert {name: getattr(Quality(), name) for name in NAMES} == nothing
+    assert Quality().attributes() == {}
+    assert [quality_of("Siren", {}), quality_of("Siren", {"lane": "left"})] == [PLAIN, PLAIN]
+
+
+def test_the_attributes_of_a_quality_are_what_it_promises() -> None:
+    given = {"reliability": "reliable", "lifespan_s": "30", "priority": "-7", "deadline_s": "0.5", "history": "100"}
+    quality = quality_of("Siren", {**given, "lane": "left"})
+    assert quality == Quality("reliable", 30.0, -7, 0.5, 100)
+    assert quality.attributes() == given
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [("priority", "7", "8"), ("priority", "-7", "-8"), ("history", "100", "101"), ("history", "0", "-1"),
+     ("lifespan_s", "0.001", "0"), ("deadline_s", "0.001", "0"), ("reliability", "reliable", "sure")],
+)  # fmt: skip
+def test_a_quality_is_bounded(name: str, right: str, wrong: str) -> None:
+    assert str(getattr(quality_of("Siren", {name: right}), name)) == right
+    with pytest.raises(EventError, match=rf"^Siren: {name}"):
+        quality_of("Siren", {name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(3, "3"), (3.0, "3"), (-3.0, "-3"), (0.0, "0"), (2.5, "2.5"), (1e300, "1e+300"), (math.inf, "inf"), (True, "True"),
+     ("left", "left")],
+)  # fmt: skip
+def test_equal_values_have_equal_texts(value: object, text: str) -> None:
+    assert attribute_text(value) == text
+
+
+def test_a_protocol_refuses_what_it_cannot_keep_and_what_nobody_knows() -> None:
+    check_kept("Siren", {"priority": "2", "history": "0"}, "flooding", frozenset({"priority"}))
+    with pytest.raises(QualityError, match=r"^Siren: flooding cannot keep history = 3: its nodes have no neighbours"):
+        check_kept("Siren", {"priority": "2", "history": "3"}, "flooding", frozenset({"priority"}))
+    with pytest.raises(QualityError, match=r"^Siren: there is no attribute 'prioity'; did you mean 'priority'"):
+        check_kept("Siren", {"prioity": "2"}, "flooding", frozenset({"priority"}))
+
+
+def test_two_lists_of_attributes_differ_in_words() -> None:
+    assert difference("Siren", {"a": 1, "b": 2}, {"b": 2, "a": 1}, "n7") == ""
+    assert difference("Siren", {}, {"b": 2, "a": 1}, "n7") == (
+        "Siren: n7 has a = 1, b = 2, this node no attributes; all nodes must use one list of attributes for a type"
+    )

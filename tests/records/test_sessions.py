@@ -115,3 +115,49 @@ def test_a_span_is_cut_to_the_intervals_it_lies_in() -> None:
         (part.start, part.end) for part in span.during([(0.0, 2.0), (1.0, 3.0), (4.0, 5.0), (7.0, 9.0), (8.0, 9.0)])
     ]
     assert found == [(2.0, 3.0), (4.0, 5.0), (7.0, 8.0)]
+
+
+def test_a_session_is_kept_by_its_key_and_bears_its_nodes_name() -> None:
+    reader = SessionReader()
+    reader.read(1.0, "a", "subscribe", "s", "Siren", key="a#1")
+    reader.read(2.0, "a", "join", "", LIVE, key="a#2")
+    reader.read(3.0, "a", "join", "", LIVE, key="a#2")
+    assert {key: [one.node for one in some] for key, some in reader.sessions.items()} == {
+        "a#1": ["a"], "a#2": ["a", "a"],
+    }  # fmt: skip
+    assert [span.node for span in reader.subscription_spans()] == ["a"]
+
+
+def test_a_span_that_says_nothing_lasts_from_the_begin_of_time() -> None:
+    assert (SubscriptionSpan("a", "s", "Siren").start, SubscriptionSpan("a", "s", "Siren").end) == (0.0, math.inf)
+    announced = AnnouncementSpan("a", "Siren")
+    assert (announced.start, announced.end, announced.name) == (0.0, math.inf, "Siren")
+
+
+def test_a_span_ends_once_and_only_if_it_is_open() -> None:
+    session = Session("a")
+    session.unsubscribe("s", 1.0)
+    session.subscribe(SubscriptionSpan("a", "s", "Siren", None, 2.0))
+    for time in (3.0, 4.0):
+        session.unsubscribe("s", time)
+        session.end_spans(time + 5.0)
+    assert [(span.start, span.end) for span in session.subscriptions["s"]] == [(2.0, 3.0)]
+
+
+def test_a_session_takes_over_what_is_open_and_leaves_what_has_ended() -> None:
+    earlier, later = Session("a"), Session("a")
+    earlier.subscribe(SubscriptionSpan("a", "s", "Siren", None, 1.0))
+    earlier.subscribe(SubscriptionSpan("a", "s", "Traffic", None, 2.0))
+    earlier.subscribe(SubscriptionSpan("a", "t", "Siren", None, 1.0, 1.5))
+    later.take_over(earlier)
+    assert [(span.filter, span.end) for span in later.subscriptions["s"]] == [("Traffic", math.inf)]
+    assert list(later.subscriptions) == ["s"]
+    assert [span.end for some in earlier.subscriptions.values() for span in some] == [2.0, 1.5]
+
+
+def test_a_span_that_ends_at_the_time_is_not_forgotten() -> None:
+    session = Session("a")
+    for name, end in (("old", 4.9), ("new", 5.0), ("open", math.inf)):
+        session.subscribe(SubscriptionSpan("a", name, "Siren", None, 1.0, end))
+    session.forget(5.0)
+    assert list(session.subscriptions) == ["new", "open"]

@@ -196,3 +196,16 @@ def test_the_legs_of_rows_end_with_the_next_row_of_their_node() -> None:
     assert [list(column) for column in legs_from(node, time, x, y)] == [
         [2, 6, 6, 1, 3, 3, 8, 8], [2, 0, 0, 0, 0, 0, 1, 1], [0, 2, 2, 0, 0, 0, -2, -2],
     ]  # fmt: skip
+
+
+def test_one_node_is_asked_for_in_any_order_as_all_are() -> None:
+    each = [
+        Trajectory.through("a", [(0.0, 0.0, 0.0), (10.0, 100.0, 50.0), (20.0, 100.0, 0.0), (20.0, 7.0, 7.0)]),
+        Trajectory.through("b", [(5.0, 900.0, 0.0), (6.0, 0.0, 0.0), (30.0, 240.0, 24.0)]),
+    ]
+    times = [0.0, 3.0, 9.9, 10.0, 15.0, 19.9, 20.0, 25.0, 5.0, 5.5, 6.0, 29.0, 31.0, -4.0, 12.0, 40.0, 0.5]
+    asked = Trajectories(each)
+    for time in times:
+        fresh = Trajectories(each)
+        assert [asked.position(i, time) for i in (0, 1)] == [tuple(row) for row in fresh.positions(time).tolist()]
+        assert [asked.velocity(i, time) for i in (0, 1)] == [tuple(row) for row in fresh.velocities(time).tolist()]

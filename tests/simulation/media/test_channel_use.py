@@ -76,6 +76,15 @@ def test_the_recent_share_is_of_the_last_five_whole_seconds(frames: list[Frame],
     assert recent.share(2, second + 0.5) == pytest.approx(busy_s / (second - first) if second else 0.0)
 
 
+def test_a_second_that_has_not_ended_does_not_count() -> None:
+    """A frame of the next second is reported before somebody asks in this one: its half second is still open."""
+    recent = RecentUse(2)
+    recent.add((1.0, 1.5, 0, (1,)))
+    recent.add((2.5, 2.75, 0, (1,)))
+    recent.add((3.0, 3.25, 0, (1,)))
+    assert recent.share(1, 2.9) == pytest.approx(0.5 / 2)
+
+
 # In a run.
 
 

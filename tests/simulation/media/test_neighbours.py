@@ -103,3 +103,16 @@ def test_a_jump_is_seen_at_once() -> None:
     neighbours = neighbours_within(nodes, 100.0)
     found = [neighbours.of(0, time) for time in (0.0, 4.99, 5.0, 5.01, 6.99, 7.0, 7.01)]
     assert found == [[], [], [1], [1], [1], [], []]
+
+
+@pytest.mark.parametrize("range_m", [0.5, 1.0, 1.9, 30.0])
+def test_a_short_range_is_left_at_the_moment_its_distance_says(range_m: float) -> None:
+    """b leaves a at the range a second, however the windows fall in which it is asked for."""
+    nodes = Trajectories(
+        [Trajectory.standing("a", 0, 0), Trajectory.through("b", [(0, 0, 0), (2, 2 * range_m, 0), (4, 0, 0)])]
+    )
+    for step_s in (0.01, 0.03, 0.11):
+        asked = neighbours_within(nodes, range_m)
+        times = [step_s / 2 + k * step_s for k in range(int(4 / step_s))]
+        found = [asked.of(0, time) for time in times]
+        assert found == [[1] if time <= 1.0 or time >= 3.0 else [] for time in times]

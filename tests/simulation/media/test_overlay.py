@@ -1,5 +1,7 @@
 """The overlay: unicast between any live nodes, with a latency."""
 
+from itertools import combinations
+
 import pytest
 from small_networks import Bench, Word, failure_of, say, standing, tell
 
@@ -105,3 +107,18 @@ def test_a_share_of_the_messages_is_lost_without_notice() -> None:
     assert bench.calls("a", "unreachable") == []
     with pytest.raises(SettingsError, match=r"loss must be at least 0 and below 1, got 1.0"):
         Overlay(loss=1.0)
+
+
+LATENCIES = ("latency_s", "spread_s", "jitter_s", "latency_s_per_km")
+
+
+@pytest.mark.parametrize("given", [*combinations(LATENCIES, 1), *combinations(LATENCIES, 2)], ids=" and ".join)
+def test_any_latency_will_do(given: tuple[str, ...]) -> None:
+    chosen = {"latency_s": 0.0, **dict.fromkeys(given, 0.05)}
+    medium = Overlay(**chosen)
+    assert {name: getattr(medium, name) for name in LATENCIES if getattr(medium, name)} == dict.fromkeys(given, 0.05)
+
+
+def test_an_overlay_without_any_latency_is_refused() -> None:
+    with pytest.raises(SettingsError, match="an overlay needs a latency: set latency_s"):
+        Overlay(latency_s=0.0)

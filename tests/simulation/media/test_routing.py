@@ -31,7 +31,7 @@ from earshot.simulation.media.medium_settings import Contention, Lossy, Routing,
 from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.media.open_medium import Network
 from earshot.simulation.media.reactive_routing import ReactiveRouting
-from earshot.simulation.media.routing import IdealRouting, RoutedHop
+from earshot.simulation.media.routing import BesideInfrastructure, IdealRouting, RoutedHop
 from earshot.simulation.media.transmission import PacketCount, Transmission
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
@@ -208,6 +208,53 @@ def test_a_packet_that_has_taken_the_most_hops_is_dropped_at_the_relay() -> None
         routing.received(radio.hops[0])
         assert [hop.taken for hop in radio.hops[1:]] == ([taken + 1] if goes_on else [])
         assert [dropped.args[1] for dropped in host.dropped.mock_calls] == ([] if goes_on else [DropReason.HOP_LIMIT])
+
+
+def test_routing_hands_the_radios_reports_to_the_engine() -> None:
+    routing, _, host = ideal_routing((0, 0), (8, 0))
+    plain = request(0, 1)
+    routing.sent(plain)
+    routing.lost(plain, [1], DropReason.COLLISION)
+    routing.refuse(plain, "no broadcast here")
+    routing.dropped(plain, DropReason.QUEUE_FULL)
+    routing.unreachable(plain, DropReason.RETRY_LIMIT)
+    routing.received(plain)
+    assert host.mock_calls == [
+        call.sent(plain),
+        call.lost(plain, [1], DropReason.COLLISION),
+        call.refuse(plain, "no broadcast here"),
+        call.dropped(plain, DropReason.QUEUE_FULL),
+        call.dropped(plain, DropReason.RETRY_LIMIT),
+        call.received(plain),
+    ]
+
+
+def test_a_hop_outlives_neither_its_sender_nor_a_restart() -> None:
+    routing, radio, host = ideal_routing((0, 0), (8, 0), (16, 0))
+    radio.node_down = Mock()  # type: ignore[attr-defined]
+    routing.unicast(request(0, 2))
+    (hop,) = radio.hops
+    assert not routing.orphaned(hop)
+    host.up[0] = False
+    assert routing.orphaned(hop)
+    routing.node_down(0, graceful=False)
+    host.up[0] = True
+    assert routing.orphaned(hop), "the node has come back, what it held has not"
+    assert radio.node_down.mock_calls == [call(0, False)]  # type: ignore[attr-defined]
+    routing.unicast(request(0, 2))
+    assert not routing.orphaned(radio.hops[-1])
+
+
+def test_beside_infrastructure_a_radio_has_the_broadcasts_and_both_learn_who_goes() -> None:
+    radio, carrier = Mock(), Mock()
+    both = BesideInfrastructure(radio, carrier)
+    both.broadcast(request(0, 1))
+    both.unicast(asked := request(0, 1))
+    both.node_down(3, graceful=False)
+    assert both.airtime_s is radio.airtime_s
+    assert [one[0] for one in radio.mock_calls] == ["broadcast", "node_down"]
+    assert carrier.mock_calls == [call.unicast(asked), call.node_down(3, False)]
+    assert radio.mock_calls[-1] == call.node_down(3, False)
 
 
 # Shortest paths, held against networkx.
