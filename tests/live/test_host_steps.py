@@ -22,8 +22,11 @@ from earshot.live.network import NetworkSettings
 from earshot.live.spool import read_records
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
 from earshot.protocols.machine import NOTHING, Announcement, CancelTimer, Deliver, Drop, Note, StartTimer
-from earshot.protocols.services.fences import Here
+from earshot.protocols.services.fences import Crossed, Fence, Here
+from earshot.protocols.services.history import DeliverPast
+from earshot.protocols.services.served import Late
 from earshot.records import DropReason, Kind
+from earshot.records.details import read_announce, read_subscribe
 from earshot.wire import MAX_WORD, encode, tag_of
 
 
@@ -384,3 +387,159 @@ def test_records_of_one_turn_are_written_together(tmp_path: Path) -> None:
     desk.host._flush_spool()
     desk.host.warn("c")
     assert [call[0] for call in desk.loop.soon].count(desk.host._flush_spool) == 2
+
+
+# What is in the spool, and when.
+
+
+@in_a_loop
+def test_a_delivery_is_on_the_disk_before_the_application_sees_it(tmp_path: Path) -> None:
+    """An application that is killed while it handles an event has it in its log."""
+    desk = Desk(tmp_path)
+    seen: list[list[tuple[str, str, str, int, float, float]]] = []
+
+    def handler(_: Event) -> None:
+        deliveries = [one for one in read_spool(tmp_path) if one.kind in (Kind.DELIVER, Kind.HISTORY)]
+        seen.append([(str(one.kind), one.event, one.subscription, one.hops, one.x_m, one.y_m) for one in deliveries])
+
+    desk.host.subscribe(Subscription("s", "me", Filter.parse("N: true")), handler)
+    desk.deliver("a")
+    assert seen == [[("deliver", "a", "s", 2, 3.0, 4.0)]]
+
+
+@in_a_loop
+def test_an_event_is_on_the_disk_before_the_network_has_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    written: list[list[tuple[str, Event, float]]] = []
+
+    def broadcast(*_: Any) -> None:
+        found = [one for one in read_spool(tmp_path) if one.kind == Kind.PUBLISH]
+        written.append([(one.event, Event.from_json(one.detail), one.x_m) for one in found])
+
+    desk.host.transport.broadcast = broadcast  # type: ignore[method-assign]
+    event = desk.host.publish_new("N", {"v": 1})
+    assert written == [[(event.id, event, 3.0)]]
+
+
+@in_a_loop
+def test_a_past_event_is_delivered_as_history_and_has_no_age() -> None:
+    desk = Desk()
+    desk.subscribe()
+    ages: list[float] = []
+    desk.host.on_deliver = ages.append
+    desk.host._carry_out([DeliverPast(Event("N", {}, id="old", source="p", time=3.0), "s")])
+    assert (desk.got, ages) == (["old"], [])
+    assert (desk.host.counts[Kind.HISTORY], desk.host.counts[Kind.DELIVER]) == (1, 0)
+
+
+@in_a_loop
+def test_an_event_that_missed_its_deadline_says_by_how_much(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    event = Event("N", {}, id="e", source="p", time=990.0)
+    desk.host._carry_out([Late(event, "s", 1.25)])
+    desk.host._flush_spool()
+    assert (event.late_s, desk.host.counts["late"]) == (1.25, 1)
+    (record,) = [one for one in read_spool(tmp_path) if one.kind == Kind.LATE]
+    assert (record.event, record.subscription, record.detail) == ("e", "s", "1.250000")
+
+
+@in_a_loop
+def test_a_crossing_is_recorded_and_told_to_its_fence_while_that_lasts(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    told: list[tuple[Crossed, float]] = []
+    desk.host.fence(Fence("f", near_m=50.0), lambda crossed, at: told.append((crossed, at)))
+    near, area = Crossed("f", "near", "you"), Crossed("f", "enter", "you", "Siren")
+    desk.host._carry_out([near, area])
+    desk.host.unfence("f")
+    desk.host.unfence("unknown")
+    desk.host._carry_out([near])
+    desk.host._flush_spool()
+    assert told == [(near, 1000.0), (area, 1000.0)]
+    records = [one for one in read_spool(tmp_path) if one.kind == Kind.FENCE]
+    assert [(one.subscription, one.peer, one.detail, one.x_m, one.y_m) for one in records] == [
+        ("f", "you", "near", 3.0, 4.0), ("f", "you", "enter Siren", 3.0, 4.0), ("f", "you", "near", 3.0, 4.0),
+    ]  # fmt: skip
+
+
+@in_a_loop
+def test_what_applications_ask_for_is_recorded(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.subscribe()
+    desk.host.announce(Announcement(EventType("N", {"v": int})))
+    desk.host.unannounce("N")
+    desk.host.unannounce("N")
+    desk.host.unsubscribe("s")
+    desk.host.unsubscribe("s")
+    desk.host._flush_spool()
+    found = [(str(one.kind), one.subscription) for one in read_spool(tmp_path)]
+    assert found == [("subscribe", "s"), ("announce", ""), ("unannounce", ""), ("unsubscribe", "s")]
+    details = [one.detail for one in read_spool(tmp_path)]
+    assert read_subscribe(details[0]).filter == str(Filter.parse("N: true"))
+    assert read_announce(details[1]).event_type == EventType("N", {"v": int})
+    assert details[2] == "N"
+
+
+@in_a_loop
+def test_a_host_that_stops_ends_its_timers_says_goodbye_and_records_that_it_left(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    did: list[str] = []
+    for name in ("say_goodbye", "close"):
+        setattr(desk.host.transport, name, lambda name=name: did.append(name))
+    desk.host._start_timer(StartTimer("x", 1001.0))
+    desk.host._tick()
+    desk.host.stop()
+    assert did == ["say_goodbye", "close"]
+    assert [call[1] for call in desk.loop.cancelled] == [desk.host._tick, desk.host._fire]
+    assert (desk.host._timers, desk.host.spool) == ({}, None)
+    last = read_spool(tmp_path)[-1]
+    assert (str(last.kind), last.detail, last.x_m, last.y_m) == ("leave", "stopped", 3.0, 4.0)
+    desk.host.stop()
+    assert did == ["say_goodbye", "close"], "it stops once"
+
+
+@in_a_loop
+def test_the_first_ten_failures_of_a_machine_are_logged_and_all_are_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk()
+
+    def fails(*_: Any) -> Any:
+        raise ValueError("because of a peer")
+
+    monkeypatch.setattr(desk.host.machine, "hear", fails)
+    data = encode(Flood(Event("N", {}, id="e", source="p", time=1000.0), 1))
+    with caplog.at_level("ERROR", logger="earshot.live"):
+        for _ in range(12):
+            desk.hear(data)
+    assert desk.host.drops == {DropReason.MACHINE_FAILURE: 12}
+    assert [record.getMessage() for record in caplog.records] == ["me: hearing a flood failed"] * 10
+
+
+@in_a_loop
+def test_a_peer_that_cannot_be_reached_is_told_to_the_machine_while_the_host_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk()
+    told: list[tuple[Any, str]] = []
+
+    def unreachable(packet: Any, peer: str, _: float) -> Any:
+        told.append((packet, peer))
+        return NOTHING
+
+    monkeypatch.setattr(desk.host.served, "unreachable", unreachable)
+    flood = Flood(Event("N", {}, id="e", source="p", time=1000.0), 1)
+    desk.host.unreachable(flood, "you")
+    desk.host._loop = None
+    desk.host.unreachable(flood, "you")
+    assert (told, desk.host.drops) == ([(flood, "you")], {DropReason.UNREACHABLE: 1})
+
+
+@in_a_loop
+def test_what_the_disk_refused_is_counted_as_dropped(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    assert desk.host.spool is not None
+    desk.host._flush_spool()
+    assert desk.host.drops == {}
+    desk.host.spool.lost = 3
+    desk.host._flush_spool()
+    assert desk.host.drops == {DropReason.SPOOL_NOT_WRITTEN: 3}
