@@ -1,6 +1,7 @@
 """Each mobility model keeps its promises: places, speeds, pauses, steady states."""
 
 import math
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from scipy import stats
 
 from earshot.errors import ScenarioError
+from earshot.geometry import Position
 from earshot.simulation import SettingsTable
 from earshot.simulation.draws import Span
-from earshot.simulation.extent import Extent
+from earshot.simulation.extent import Extent, box_of
 from earshot.simulation.mobility import (
     Given,
     Grid,
@@ -209,3 +211,135 @@ def test_a_model_from_outside_gives_one_path_for_each_name_in_their_order() -> N
     for wrong in (("b", "a"), ("a",), ("a", "b", "c"), ()):
         with pytest.raises(ScenarioError, match=r"mobility: mine\.py:Elsewhere must give one trajectory for each name"):
             paths(*wrong)
+
+
+# The steady state of the random waypoint model, against what its definition gives.
+
+
+@pytest.mark.parametrize(("width", "height"), [(2.0, 1.0), (3.0, 7.0), (1000.0, 600.0)])
+def test_the_mean_leg_is_the_mean_distance_of_two_points(width: float, height: float) -> None:
+    """Along each side the distance u has the density 2 (a - u) / a²: a sum over the middles of many cells."""
+    cells = 400
+    u, v = (side * (np.arange(cells) + 0.5) / cells for side in (width, height))
+    weights = np.outer(width - u, height - v)
+    mean = (weights * np.hypot(u[:, None], v[None, :])).sum() / weights.sum()
+    assert mean_leg_m(width, height) == pytest.approx(mean, rel=1e-4)
+    assert mean_leg_m(height, width) == pytest.approx(mean, rel=1e-4)
+
+
+def test_the_share_of_pauses_is_their_part_of_the_time() -> None:
+    box = (100.0, 200.0, 1100.0, 800.0)
+    speeds = np.linspace(2.0, 10.0, 100_001)
+    travel_s = mean_leg_m(1000.0, 600.0) * float((1 / speeds).mean())
+    walk = RandomWaypoint(speed_m_s=Span(2.0, 10.0), pause_s=Span(10.0, 50.0))
+    assert walk.share_pausing(box) == pytest.approx(30.0 / (30.0 + travel_s), rel=1e-4)
+    even = RandomWaypoint(speed_m_s=Span(4.0, 4.0), pause_s=Span(30.0, 30.0))
+    assert even.share_pausing(box) == pytest.approx(30.0 / (30.0 + mean_leg_m(1000.0, 600.0) / 4.0))
+    assert RandomWaypoint(speed_m_s=Span(4.0, 4.0)).share_pausing(box) == 0.0, "by default nobody pauses"
+
+
+def test_a_node_that_starts_in_a_pause_has_half_of_a_long_one_before_it() -> None:
+    """Pauses are met in proportion to their length: what is left has the mean E[p²] / 2 E[p]."""
+    walk, random = RandomWaypoint(speed_m_s=Span(1.0, 1.0), pause_s=Span(20.0, 100.0)), Random(5)
+    starts = [walk._paused_start((100.0, 200.0, 300.0, 250.0), random) for _ in range(8000)]
+    left = np.array([ends[0] for _, ends in starts])
+    pauses = np.linspace(20.0, 100.0, 10_001)
+    assert left.mean() == pytest.approx((pauses**2).mean() / (2 * pauses.mean()), rel=0.03)
+    assert (left.min() >= 0.0, left.max() <= 100.0) == (True, True)
+    assert all(begin[0] == 0.0 and begin[1:] == end[1:] for begin, end in starts)
+    where = np.array([begin[1:] for begin, _ in starts])
+    assert where.mean(axis=0) == pytest.approx((200.0, 225.0), abs=3.0)
+    assert where.min(axis=0) == pytest.approx((100.0, 200.0), abs=1.0)
+    assert where.max(axis=0) == pytest.approx((300.0, 250.0), abs=1.0)
+
+
+def test_a_node_that_starts_on_a_leg_is_on_a_long_and_slow_one() -> None:
+    """Legs are met in proportion to length / speed: speeds have the density 1 / v, and lengths that of v times it."""
+    walk, random = RandomWaypoint(speed_m_s=Span(2.0, 20.0), pause_s=Span(5.0, 5.0)), Random(6)
+    box = (100.0, 200.0, 1100.0, 800.0)
+    starts = [walk._moving_start(box, random) for _ in range(8000)]
+    assert {len(knots) for knots in starts} == {3}
+    places = np.array([[knots[0][1:], knots[1][1:]] for knots in starts])
+    arrivals = np.array([knots[1][0] for knots in starts])
+    to_go = np.hypot(*(places[:, 1] - places[:, 0]).T)
+    speeds = to_go / arrivals
+    assert speeds.mean() == pytest.approx((20.0 - 2.0) / math.log(10.0), rel=0.02)
+    assert (speeds.min() >= 2.0 - 1e-9, speeds.max() <= 20.0 + 1e-9) == (True, True)
+    chance = np.random.default_rng(1)
+    one, other = (chance.uniform((100, 200), (1100, 800), (200_000, 2)) for _ in range(2))
+    lengths = np.hypot(*(one - other).T)
+    assert to_go.mean() == pytest.approx((lengths**2).mean() / (2 * lengths.mean()), rel=0.03)
+    for knots in starts:
+        assert knots[0][0] == 0.0
+        assert knots[2] == (pytest.approx(knots[1][0] + 5.0), *knots[1][1:])
+    bounds = (places.min(axis=(0, 1)), places.max(axis=(0, 1)))
+    assert np.concatenate(bounds) == pytest.approx(box, abs=15.0)
+
+
+def test_a_walk_goes_on_from_where_it_was_until_the_end() -> None:
+    walk = RandomWaypoint(speed_m_s=Span(5.0, 5.0), pause_s=Span(2.0, 2.0))
+    (path,) = walk.paths(["a"], GROUND, [Random(3)], 500.0)
+    steps = np.diff(path.times), np.hypot(np.diff(path.xs), np.diff(path.ys))
+    for passed_s, went_m in zip(*steps, strict=True):
+        assert went_m == pytest.approx(5.0 * passed_s) or (went_m, passed_s) == (0.0, pytest.approx(2.0, abs=2.0))
+    assert path.times[-1] >= 500.0 > path.times[-3]
+
+
+# Extents and boxes.
+
+
+def test_an_extent_lies_east_and_north_of_its_corner() -> None:
+    extent = Extent(1000.0, 600.0, 50.0, -20.0)
+    assert extent.box == (50.0, -20.0, 1050.0, 580.0)
+    corners = [(50.0, -20.0), (1050.0, 580.0), (49.0, 0.0), (1051.0, 0.0), (60.0, -21.0), (60.0, 581.0)]
+    assert [extent.area.contains(Position(x, y)) for x, y in corners] == [True, True, False, False, False, False]
+    assert Extent().box == (0.0, 0.0, 1000.0, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("box", "ok"),
+    [
+        ((50.0, -20.0, 1050.0, 580.0), True),
+        ((60.0, -10.0, 60.1, -9.9), True),
+        ((49.9, -20.0, 1050.0, 580.0), False),
+        ((50.0, -20.1, 1050.0, 580.0), False),
+        ((50.0, -20.0, 1050.1, 580.0), False),
+        ((50.0, -20.0, 1050.0, 580.1), False),
+        ((60.0, 0.0, 60.0, 10.0), False),
+        ((60.0, 10.0, 70.0, 10.0), False),
+        ((70.0, 0.0, 60.0, 10.0), False),
+    ],
+)
+def test_a_box_lies_in_its_extent_and_encloses_something(box: tuple[float, float, float, float], ok: bool) -> None:
+    extent = Extent(1000.0, 600.0, 50.0, -20.0)
+    assert box_of(None, extent) == extent.box
+    if ok:
+        assert box_of(box, extent) == box
+        return
+    with pytest.raises(ScenarioError, match=r"inside the area of 1000 x 600 m from \[50, -20\] on"):
+        box_of(box, extent)
+
+
+def test_a_lane_is_walked_from_its_start_to_its_end() -> None:
+    lane = Lane((10.0, 20.0), (13.0, 24.0), Span(1, 2))
+    assert (lane.length_m, lane.point(0.0), lane.point(5.0)) == (5.0, (10.0, 20.0), (13.0, 24.0))
+    assert lane.point(2.5) == pytest.approx((11.5, 22.0))
+
+
+def test_vehicles_are_spread_at_random_over_their_lane_and_away_for_as_long_as_is_said() -> None:
+    lane = Lane((0, 0), (1000, 0), Span(10, 10))
+    road = trajectories(Lanes((lane,)), 2000)
+    assert stats.kstest(road.positions(0.0)[:, 0], "uniform", (0, 1000)).pvalue > 0.01
+    leaving = trajectories(Lanes((lane,), at_end="re-enter"), 500, until_s=300.0)
+    away_s = [after[0] - before[1] for spans in leaving.presence for before, after in pairwise(spans)]
+    assert (min(away_s), max(away_s)) == (pytest.approx(10.0, abs=0.5), pytest.approx(60.0, abs=0.5))
+    assert min(spans[-1][1] for spans in leaving.presence) >= 300.0
+
+
+def test_a_grids_jitter_is_drawn_both_ways_in_x_and_y() -> None:
+    middle = trajectories(Grid(), 60).positions(0.0)
+    moved = trajectories(Grid(jitter_m=30.0), 60).positions(0.0) - middle
+    assert (np.abs(moved).max() <= 30.0, (moved > 5.0).any(axis=0).all(), (moved < -5.0).any(axis=0).all()) == (
+        True, True, True,
+    )  # fmt: skip
+    assert np.abs(np.corrcoef(moved.T)[0, 1]) < 0.5, "each by itself"

@@ -165,7 +165,7 @@ def repeated(times: Sequence[float], multiple: float) -> list[tuple[float, int]]
     The repetitions of a time lie evenly between it and the next. A multiple below 1 leaves out times evenly.
     """
     gaps = [after - before for before, after in pairwise(times)]
-    gaps.append(gaps[-1] if gaps else 1.0)
+    gaps += gaps[-1:] or [1.0] * len(times)
     found: list[tuple[float, int]] = []
     for number, (time, gap) in enumerate(zip(times, gaps, strict=True)):
         count = math.floor((number + 1) * multiple) - math.floor(number * multiple)
