@@ -72,3 +72,24 @@ def test_after_a_call_that_failed_the_queue_goes_on_where_it_stopped() -> None:
     assert (told, queue.now, len(queue)) == ([], 1.0, 2)
     queue.run(until=10.0)
     assert (told, queue.now, len(queue)) == (["then", "and later"], 10.0, 0)
+
+
+def test_at_one_time_nodes_come_first_then_the_medium_timers_applications_and_observers() -> None:
+    queue = Queue()
+    told: list[str] = []
+    names = ("OBSERVER", "APPLICATION", "TIMER", "MEDIUM", "FRAME_END", "WORLD")
+    for name in names:
+        queue.at(1.0, getattr(Priority, name), told.append, name)
+    queue.run(until=1.0)
+    assert told == list(reversed(names)), "and observers still see the last moment"
+
+
+def test_a_queue_does_not_run_back() -> None:
+    queue = Queue()
+    told: list[str] = []
+    queue.run(until=5.0)
+    queue.at(6.0, Priority.TIMER, told.append, "later")
+    queue.run(until=4.0)
+    assert (queue.now, told, len(queue)) == (5.0, [], 1)
+    queue.run(until=5.0)
+    assert (queue.now, told) == (5.0, [])

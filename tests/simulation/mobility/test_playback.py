@@ -221,3 +221,11 @@ def test_a_part_of_a_trace_ends_after_it_begins(end_s: float) -> None:
     assert Playback(file=Path("trace.csv"), start_s=10.0, end_s=10.1).end_s == 10.1
     with pytest.raises(ScenarioError, match=f"end_s must come after start_s, got {end_s:g} and 10"):
         Playback(file=Path("trace.csv"), start_s=10.0, end_s=end_s)
+
+
+def test_a_part_from_the_begin_has_the_nodes_that_are_there_before_its_end(tmp_path: Path) -> None:
+    path = csv(tmp_path, "node,time,x_m,y_m\na,100,0,0\na,101,1,0\nb,104,0,0\nb,105,1,0\nc,104.1,0,0\nc,105,1,0\n")
+    assert Playback(path, end_s=104.0).names() == ("a", "b")
+    assert Playback(path, start_s=101.0, end_s=104.0).names() == ("a", "b")
+    assert Playback(path, start_s=101.1, end_s=104.0).names() == ("b",)
+    assert Playback(path).names() == ("a", "b", "c")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import subprocess
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -113,6 +115,71 @@ def test_a_start_passes_the_arguments_on_and_says_the_times() -> None:
 
 def test_any_other_function_is_called_by_its_name() -> None:
     assert sumo_child._answer(FakeSumo([]), "vehicle.setSpeed", ["a", 3.0]) == ["a", 3.0]
+
+
+class System:
+    """The operating system as the child sees it: its answers go to a copy of the standard output."""
+
+    def __init__(self) -> None:
+        self.environ: dict[str, str] = {}
+        self.did: list[tuple[Any, ...]] = []
+        self.lines: list[str] = []
+        self.flushed: list[str] = []
+
+    def dup(self, number: int) -> str:
+        self.did.append(("dup", number))
+        return f"a copy of {number}"
+
+    def dup2(self, number: int, to: int) -> None:
+        self.did.append(("dup2", number, to))
+
+    def fdopen(self, number: str, mode: str, encoding: str) -> System:
+        self.did.append(("fdopen", number, mode, encoding))
+        return self
+
+    def write(self, text: str) -> None:
+        self.lines.append(text)
+
+    def flush(self) -> None:
+        self.flushed = list(self.lines)
+
+
+def test_the_child_answers_each_request_with_a_line_apart_from_what_sumo_prints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system = System()
+    seen: list[list[str]] = []
+
+    def requests() -> Iterator[str]:
+        for request in ('["start", ["-c", "x"]]', '["vehicle.fly"]', '["vehicle.setSpeed", "a", 3.0]'):
+            yield request + "\n"
+            seen.append(system.flushed)
+
+    monkeypatch.setattr(sumo_child, "os", system)
+    monkeypatch.setitem(sys.modules, "libsumo", FakeSumo([], 100.0, 400.0))
+    monkeypatch.setattr(sumo_child, "sys", types.SimpleNamespace(stdin=requests()))
+    sumo_child.main()
+    assert system.did == [("dup", 1), ("fdopen", "a copy of 1", "w", "utf-8"), ("dup2", 2, 1)]
+    assert [json.loads(line) for line in system.lines[::2]] == [
+        {"answer": {"step_s": 0.5, "begin_s": 100.0, "end_s": 400.0}},
+        {"answer": ["a", 3.0]},
+    ]
+    assert json.loads(system.lines[1])["error"].startswith("vehicle.fly: ")
+    assert all(line.endswith("\n") and line.count("\n") == 1 for line in system.lines)
+    assert [len(lines) for lines in seen] == [1, 2, 3], "each answer leaves at once"
+    assert system.environ == {"LIBSUMO_AS_TRACI": "quiet"}
+
+
+def test_a_child_without_libsumo_says_why_and_ends_with_its_own_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sumo_child, "os", System())
+    monkeypatch.setitem(sys.modules, "libsumo", None)
+    with pytest.raises(SystemExit) as ended:
+        sumo_child.main()
+    assert ended.value.code == sumo_child.NO_LIBSUMO
+    assert ended.value.code not in (0, 1, 2), "which Python itself ends with"
+    assert "libsumo" in capsys.readouterr().err
 
 
 # The process.
