@@ -93,3 +93,24 @@ def test_a_table_that_vanished_is_named_beside_its_lake(lake: str, monkeypatch: 
     monkeypatch.setattr(lake_tables, "_delta", away)
     with pytest.raises(TraceError, match=f"cannot read the table positions of the lake {lake}: away"):
         table.read(["time"])
+
+
+@pytest.mark.parametrize(
+    ("lake", "opened"),
+    [("s3a://bucket/lake", "s3://bucket/lake/positions"), ("s3://bucket/lake", "s3://bucket/lake/positions")],
+)
+def test_a_lake_in_a_bucket_has_the_address_that_is_read_without_spark(
+    lake: str, opened: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalake.DeltaTable", lambda address: address)
+    assert lake_tables._delta(lake, "positions") == opened
+
+
+def test_a_lake_in_a_folder_is_found_from_where_the_program_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("deltalake.DeltaTable", lambda address: address)
+    monkeypatch.chdir(tmp_path)
+    assert lake_tables._delta("lake", "positions") == f"{tmp_path}/lake/positions"
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert lake_tables._delta("~/lake", "positions") == "/home/ann/lake/positions"
