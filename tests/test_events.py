@@ -375,6 +375,18 @@ def test_content_nests_sixteen_levels_deep() -> None:
         Event.from_json(msgspec.json.encode({"type": "A", "content": nested(17)}))
 
 
+def test_lists_count_as_levels_too() -> None:
+    def inside(lists: int) -> object:
+        return [inside(lists - 1)] if lists else "deep"
+
+    assert Event("A", {"x": inside(15)}).fields == {"x": ("deep",)}
+    assert Event.from_json(msgspec.json.encode({"type": "A", "content": {"x": inside(15)}})).fields == {"x": ("deep",)}
+    with pytest.raises(EventError, match="'x' nests deeper than 16 levels"):
+        Event("A", {"x": inside(16)})
+    with pytest.raises(EventError, match="'x' nests deeper than 16 levels"):
+        Event.from_json(msgspec.json.encode({"type": "A", "content": {"x": inside(16)}}))
+
+
 @pytest.mark.parametrize("value", [-(2**63), 2**64 - 1])
 def test_the_largest_whole_numbers_of_the_wire_are_content(value: int) -> None:
     assert Event("A", {"n": value}).fields == {"n": (value,)}

@@ -132,11 +132,12 @@ def test_two_points_are_within_range_from_when_they_come_until_they_go(
     "motion",
     [
         (20.0, 0.0, 1.0, 0.0, 60.0),
+        (10.01, 0.0, 1.0, 0.0, 60.0),
         (20.0, 10.1, -1.0, 0.0, 60.0),
         (20.0, 0.0, -1.0, 0.0, 19.9),
         (6.0, 8.1, 0.0, 0.0, 60.0),
     ],
-    ids=["going away", "passing by", "too late", "still"],
+    ids=["going away", "just gone", "passing by", "too late", "still"],
 )
 def test_two_points_that_do_not_meet_are_not_within_range(motion: tuple[float, float, float, float, float]) -> None:
     assert within(*motion, 10.0)[0] is False
