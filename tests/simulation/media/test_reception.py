@@ -395,3 +395,11 @@ def test_a_model_of_the_users_own_decides(tmp_path: Path) -> None:
     bench.run()
     assert (len(bench.calls("b", "hear")), len(bench.calls("c", "hear"))) == (1, 0)
     assert bench.engine.counts.drops == {"faded": 1}
+
+
+def test_shadowing_has_no_mean_anywhere_not_even_where_both_ends_are_at_the_origin() -> None:
+    """There the waves differ by their phases alone, which are drawn from the whole circle."""
+    at_origin = np.array([shadows(ShadowField(4.0, 20.0, Random(seed)), (0.0, 0.0), np.zeros((1, 2)), (1, 2))[0]
+                          for seed in range(300)])  # fmt: skip
+    assert at_origin.mean() == pytest.approx(0.0, abs=0.9)
+    assert at_origin.std() == pytest.approx(4.0, rel=0.15)
