@@ -159,3 +159,16 @@ def test_a_dtd_may_have_exactly_the_most_parts_and_groups() -> None:
         budget.take(0)
     with pytest.raises(DtdTooLarge, match=f"more than {MOST_GROUPS} groups inside each other"):
         _Budget().take(MOST_GROUPS + 1)
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["at the end", "at the begin"])
+def test_thirty_two_groups_may_lie_inside_each_other(last: bool) -> None:
+    def model(groups: int) -> bytes:
+        inner = b"c"
+        for _ in range(groups):
+            inner = b"(b, " + inner + b")*" if last else b"(" + inner + b", b)*"
+        return b"<!ELEMENT a " + inner + b"><!ELEMENT b EMPTY><!ELEMENT c EMPTY>"
+
+    assert set(read_dtd(model(32)).elements["a"].children) == {"b", "c"}
+    with pytest.raises(DtdTooLarge, match="more than 32 groups inside each other"):
+        read_dtd(model(33))
