@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from earshot.errors import LocationUnavailable, NetworkUnavailable, SettingsError, UsageError
+from earshot.errors import GeometryError, LocationUnavailable, NetworkUnavailable, SettingsError, UsageError
 from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live import signatures, sockets
+from earshot.live.gpsd import Gpsd
 from earshot.live.location import Fixed
 from earshot.live.network import NetworkSettings
 from earshot.live.newcomers import MOST_UNPROVEN, PROOF_S, NewcomerQueue, UnprovenDatagrams
 from earshot.live.node import ReadQueue
 from earshot.live.node_metrics import NodeMetrics
 from earshot.live.peers import Peer, Peers
-from earshot.live.signatures import _remember, parse_until
+from earshot.live.signatures import _remember, parse_until, trust_line
 from earshot.live.sockets import GROUPS_A_SOCKET, SEND_BUFFER_BYTES, MulticastSockets, group_address, parse_address
 from earshot.live.spool import close_abandoned, read_records
 from earshot.live.trace_location import TracePlayback
@@ -415,3 +416,96 @@ def test_a_trace_that_cannot_be_read_says_where_columns_are_named(tmp_path: Path
         asyncio.run(TracePlayback(trace).start(lambda: 0.0, None))
     assert str(caught.value).startswith(f"cannot read the trace {trace}: ")
     assert ("; here, write the names into the file's first line" in str(caught.value)) is hinted
+
+
+# What a sample of wrong changes found.
+
+
+def test_a_queue_that_ends_wakes_its_reader_after_what_still_waits() -> None:
+    async def story() -> None:
+        queue: ReadQueue[Event] = ReadQueue(HostNotes(), "s", 5)  # type: ignore[arg-type]
+        read: list[str] = []
+
+        async def reader() -> None:
+            async for event in queue:
+                read.append(event.id)  # noqa: PERF401 - what was read before the end counts
+
+        task = asyncio.create_task(reader())
+        await asyncio.sleep(0)
+        queue.put(Event("Ping", id="a"))
+        await asyncio.sleep(0)
+        queue.put(Event("Ping", id="b"))
+        queue.end()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (task.done(), read) == (True, ["a", "b"])
+        waiting = asyncio.create_task(reader())
+        await asyncio.sleep(0)
+        assert waiting.done(), "it has ended"
+        late: ReadQueue[Event] = ReadQueue(HostNotes(), "s", 5)  # type: ignore[arg-type]
+        one = asyncio.ensure_future(anext(late))
+        await asyncio.sleep(0)
+        late.end()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert isinstance(one.exception(), StopAsyncIteration), "also while nothing waits"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("lat_deg", "lon_deg"), [(90.1, 0.0), (0.0, 180.1)])
+def test_a_place_that_is_not_on_earth_is_refused_before_the_node_starts(lat_deg: float, lon_deg: float) -> None:
+    with pytest.raises(GeometryError, match="must be from"):
+        Fixed(lat_deg, lon_deg)
+
+
+def test_a_trust_file_names_nodes_owners_and_keys_that_no_longer_count(tmp_path: Path) -> None:
+    node, owner, other, gone = (bytes([number]) * 32 for number in range(4))
+    lines = [trust_line("node", node, "car"), trust_line("owner", owner), trust_line("owner", other), "", "# a remark"]
+    (tmp_path / "trust").write_text("\n".join([*lines, trust_line("revoked", gone)]))
+    found = signatures.read_trust(tmp_path / "trust")
+    assert (list(found.keys), list(found.keys["car"]), found.owners, found.revoked) == (
+        ["car"], [node], (owner, other), frozenset({gone}),
+    )  # fmt: skip
+
+
+def test_a_gate_makes_another_number_of_each_address_and_nobody_can_guess_it() -> None:
+    """Its factor is odd: then no two addresses with one port have the same number."""
+    gates = [sockets.Gate(HOME) for _ in range(20)]
+    assert {gate._factor % 2 for gate in gates} == {1}
+    assert len({gate._factor for gate in gates}) == 20
+    hosts = [(f"10.0.{number >> 8}.{number & 255}", 9) for number in range(200)]
+    jumps = [step for step in gates[0]._program(hosts) if step[0] == 0x15]
+    assert len({number for *_, number in jumps}) == 200
+
+
+def test_a_gpsd_whose_line_is_too_long_is_left_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    class Wire:
+        """A connection whose first line is too long."""
+
+        def __init__(self) -> None:
+            self.did: list[str] = []
+
+        def write(self, data: bytes) -> None:
+            self.did.append("write")
+
+        async def drain(self) -> None:
+            pass
+
+        async def readline(self) -> bytes:
+            raise ValueError("the line is too long")
+
+        def close(self) -> None:
+            self.did.append("close")
+
+    async def story() -> Wire:
+        wire = Wire()
+        task = asyncio.create_task(Gpsd()._follow((wire, wire), lambda: 0.0))  # type: ignore[arg-type]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        task.cancel()
+        return wire
+
+    with caplog.at_level("WARNING"):
+        assert asyncio.run(story()).did == ["write", "close"]
+    assert [record.getMessage() for record in caplog.records] == ["gpsd: the line is too long"]
