@@ -53,16 +53,22 @@ def test_both_ends_of_the_range_count() -> None:
     assert found_pairs([(1.0, 1.0), (1.0, 1.0)], 5.0) == [(0, 1)]
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 7, 40, 10_000])
-def test_pairs_are_the_same_however_many_candidates_are_in_memory(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_are_the_same_however_many_candidates_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(3)
     points = [(float(x), float(y)) for x, y in chance.uniform(0, 40, (40, 2))]
     expected = true_pairs(points, 12.0, [0] * 40)
-    monkeypatch.setattr(pairs, "CANDIDATES_AT_ONCE", at_once)
     assert len(expected) > 100
-    assert found_pairs(points, 12.0) == expected
+    cut, counted = pairs._parts, []
+
+    def parts(counts: pairs.Ints) -> list[slice]:
+        counted.append(len(found := cut(counts)))
+        return found
+
+    monkeypatch.setattr(pairs, "_parts", parts)
+    for at_once in (1, 2, 7, *range(40, 800, 20)):
+        monkeypatch.setattr(pairs, "CANDIDATES_AT_ONCE", at_once)
+        assert found_pairs(points, 12.0) == expected
+    assert {1, 2, 3} < set(counted), "in one part, in two, and in many"
 
 
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=12), st.integers(1, 15))
