@@ -294,6 +294,21 @@ def test_a_message_that_comes_again_is_published_once(
     play(story)
 
 
+def test_a_number_that_is_used_again_is_remembered_from_then_on(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a message over a number used before is forgotten first, and published twice when it comes again."""
+    monkeypatch.setattr(bridge_module, "UNACKNOWLEDGED", 1)
+
+    async def story(bridge: Bridge, _: Town, office: Office) -> None:
+        old, new = '{"n": 1, "x": 1, "y": 2}', '{"n": 2, "x": 1, "y": 2}'
+        await received(office, message(old, mid=1), message(old, mid=2), message(new, mid=1), message(old, mid=3))
+        await received(office, message(new, mid=1, dup=True))
+        assert bridge.counts == {"in": 4, "came again": 1}
+
+    play(story)
+
+
 def test_messages_of_this_network_and_of_its_own_events_do_not_come_back(play: Callable[..., None]) -> None:
     async def story(bridge: Bridge, town: Town, office: Office) -> None:
         heard(bridge, town, siren(1))

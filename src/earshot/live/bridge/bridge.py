@@ -286,6 +286,7 @@ class Bridge:
         self.counts["in"] += 1
         if message.qos:
             self._handled[message.mid] = key
+            self._handled.move_to_end(message.mid)  # A broker that was restarted uses its numbers again.
             if len(self._handled) > 2 * UNACKNOWLEDGED:
                 self._handled.popitem(last=False)
 
