@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +12,39 @@ from pathlib import Path
 import pytest
 
 from earshot.errors import UsageError
-from earshot.studies.figures import Row, curve, mean_of, ratio_of_means, ratio_to
-from earshot.studies.running import BEGIN, END, StudyRun, _Job, _measure, _own_code, pages_of, write_claims
+from earshot.pipeline.reports.page import PageTable
+from earshot.studies.figures import (
+    Compared,
+    Estimate,
+    Row,
+    above,
+    always,
+    apart,
+    at_least,
+    at_most,
+    below,
+    curve,
+    difference_to,
+    estimate,
+    every,
+    fit_line,
+    mean_of,
+    ratio_of_means,
+    ratio_to,
+    spread,
+    within,
+)
+from earshot.studies.running import (
+    BEGIN,
+    END,
+    StudyRun,
+    _Job,
+    _measure,
+    _own_code,
+    pages_of,
+    studies_report,
+    write_claims,
+)
 from earshot.studies.study import (
     Case,
     Claim,
@@ -23,8 +54,10 @@ from earshot.studies.study import (
     Study,
     all_hold,
     found,
+    read_as,
     stated,
     study,
+    tally,
 )
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -36,8 +69,10 @@ def judged(*readings: ClaimReading) -> Judged:
     return Judged("a-study", claim, found(*readings))
 
 
-YES = ClaimReading("per node", "12 a second", True, seeds=5, interval=(11.0, 13.04))
+YES = ClaimReading("per node", "12 a second", True, seeds=5, interval=(11.0, 13.04), bound=10.0)
 NO = ClaimReading("in all", "8 a second", False, seeds=5, reason="one node is slow")
+DOUBTFUL = ClaimReading("at night", "11 a second", True, seeds=2, interval=(9.0, 13.0), bound=10.0)
+NOT_SHOWN = ClaimReading("by day", "9.5 a second", False, seeds=2, interval=(8.0, 11.0), bound=10.0)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +80,8 @@ NO = ClaimReading("in all", "8 a second", False, seeds=5, reason="one node is sl
     [
         ([YES], "holds"),
         ([NO], "does not hold"),
+        ([DOUBTFUL, NO], "holds by the mean; the interval contains the bound, but not under: in all"),
+        ([NOT_SHOWN, YES], "does not hold; the interval contains the bound; holds under: per node"),
         ([YES, NO], "holds, but not under: in all"),
         ([NO, YES], "holds under: per node"),
         ([ClaimReading("any", "", None)], "not measurable here"),
@@ -60,11 +97,13 @@ def test_a_finding_without_readings_has_one() -> None:
 
 
 def test_json_has_every_reading() -> None:
-    told = judged(YES, NO).as_json()
+    told = judged(YES, NO, DOUBTFUL).as_json()
     assert told["fails_if"] == "it sleeps"
-    assert [(one["reading"], one["seeds"], one["interval"]) for one in told["readings"]] == [
-        ("per node", 5, [11.0, 13.04]),
-        ("in all", 5, None),
+    shown = ("reading", "seeds", "interval", "bound", "in_doubt", "verdict")
+    assert [tuple(one[name] for name in shown) for one in told["readings"]] == [
+        ("per node", 5, [11.0, 13.04], 10.0, False, "holds"),
+        ("in all", 5, None, None, False, "does not hold"),
+        ("at night", 2, [9.0, 13.0], 10.0, True, "holds by the mean; the interval contains the bound"),
     ]
 
 
@@ -74,11 +113,13 @@ def test_a_page_gets_one_row_a_reading_between_its_marks(tmp_path: Path) -> None
     write_claims(page, [judged(YES, NO)], "From one case.")
     assert page.read_text() == (
         f"before\n{BEGIN}\n"
-        "1 claims: 1 hold in their most natural reading, 0 do not, 0 cannot be measured here. From one case.\n\n"
-        "| the paper says | where | reading | measured | seeds | 95 % interval | verdict |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n"
-        "| 1. it is fast: ten / a second | figure 1 | per node | 12 a second | 5 | [11, 13] | holds |\n"
-        "|  |  | in all | 8 a second | 5 |  | does not hold |\n\n"
+        "1 claims in their most natural reading: 1 hold, 0 hold by the mean while the interval contains the bound, "
+        "0 do not hold, 0 do not hold while the interval contains the bound, 0 cannot be measured here. "
+        "From one case.\n\n"
+        "| the paper says | where | reading | measured | seeds | 95 % interval | bound | verdict |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| 1. it is fast: ten / a second | figure 1 | per node | 12 a second | 5 | [11, 13] | 10 | holds |\n"
+        "|  |  | in all | 8 a second | 5 |  |  | does not hold |\n\n"
         "Why:\n\n- 1, in all: one node is slow.\n\n"
         "What would make those that hold fail:\n\n- 1 fails if it sleeps.\n"
         f"{END}\nafter\n"
@@ -100,7 +141,7 @@ def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(nam
         assert f"| {number}. {claim.claim}: " in table
     rows = [line for line in table.splitlines() if line.startswith("| ") and line.endswith("|")]
     first = [line for line in rows if line[2].isdigit()]
-    held = {int(line[2:].split(".")[0]) for line in first if line.endswith("| holds |")}
+    held = {int(line[2:].split(".")[0]) for line in first if line.rsplit(" | ", 1)[1].startswith("holds")}
     named = {number for number, claim in enumerate(claims, 1) if claim.fails_if}
     assert held <= named
 
@@ -195,6 +236,137 @@ def test_what_is_said_of_all_parts_holds_if_it_holds_for_each(
 ) -> None:
     every = all_hold("all", parts)
     assert (every.holds, every.measured, every.seeds) == (holds, text, 5)
+
+
+# Where chance plays a part, the mean decides, and the verdict says whether the interval contains the bound.
+
+HOLDS, IN_DOUBT = "holds", "; the interval contains the bound"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        pytest.param([11.0, 11.5, 12.0], HOLDS, id="bound outside"),
+        pytest.param([9.0, 11.0, 13.0], f"holds by the mean{IN_DOUBT}", id="bound inside, above it"),
+        pytest.param([7.0, 9.0, 11.0], f"does not hold{IN_DOUBT}", id="bound inside, below it"),
+        pytest.param([8.0, 8.5, 9.0], "does not hold", id="bound outside, below it"),
+        pytest.param([10.0, 10.0, 10.0], HOLDS, id="every seed at the bound"),
+        pytest.param([11.0], HOLDS, id="one seed has no interval"),
+        pytest.param([9.0], "does not hold", id="one seed below"),
+    ],
+)
+def test_a_verdict_says_whether_the_interval_contains_the_bound(values: list[float], verdict: str) -> None:
+    reading = read_as("ten a second", "", at_least(estimate(values), 10.0), len(values))
+    assert (reading.verdict, reading.bound) == (verdict, 10.0)
+
+
+def test_an_interval_that_ends_at_the_bound_lies_on_one_side_of_it() -> None:
+    for interval in ((10.0, 12.0), (8.0, 10.0)):
+        assert not Compared(True, interval, 10.0).in_doubt
+    assert Compared(True, (9.999, 12.0), 10.0).in_doubt
+    assert Compared(True, (8.0, 10.001), 10.0).in_doubt
+    assert not Compared(True, (9.0, 12.0)).in_doubt
+    assert not Compared(True, None, 10.0).in_doubt
+
+
+TWELVE = Estimate(12.0, 9.0, 15.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("compare", "bounds"),
+    [
+        (above, {10.0: True, 12.0: False}),
+        (at_least, {10.0: True, 12.0: True, 12.1: False}),
+        (below, {14.0: True, 12.0: False}),
+        (at_most, {14.0: True, 12.0: True, 11.9: False}),
+    ],
+)
+def test_the_mean_decides_and_surely_the_whole_interval(
+    compare: Callable[..., Compared], bounds: dict[float, bool]
+) -> None:
+    assert {bound: compare(TWELVE, bound).holds for bound in bounds} == bounds
+    assert not any(compare(TWELVE, bound, surely=True).holds for bound in bounds)
+    beyond = 8.0 if compare in (above, at_least) else 16.0
+    assert compare(TWELVE, beyond, surely=True) == Compared(True, (9.0, 15.0), beyond)
+
+
+def test_two_bounds_are_judged_by_the_nearer_one() -> None:
+    assert within(TWELVE, 0.0, 16.0) == Compared(True, (9.0, 15.0), 16.0)
+    assert within(TWELVE, 0.0, 14.0) == Compared(True, (9.0, 15.0), 14.0)
+    assert within(TWELVE, 0.0, 11.0) == Compared(False, (9.0, 15.0), 11.0)
+    assert not within(TWELVE, 0.0, 14.0, surely=True).holds
+
+
+SURE, UNSURE = Compared(True, (2.0, 3.0), 1.0), Compared(True, (0.5, 3.0), 1.0)
+FAILED, PERHAPS_FAILED = Compared(False, (-3.0, 0.0), 1.0), Compared(False, (-3.0, 1.5), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "weakest"),
+    [
+        ([SURE, UNSURE], UNSURE),
+        ([SURE, Compared(True)], SURE),
+        ([UNSURE, PERHAPS_FAILED], PERHAPS_FAILED),
+        ([UNSURE, PERHAPS_FAILED, FAILED], FAILED),
+        ([FAILED, Compared(False)], Compared(False)),
+    ],
+)
+def test_a_compound_is_as_sure_as_its_weakest_part(parts: list[Compared], weakest: Compared) -> None:
+    assert every(parts) == every(reversed(parts)) == weakest
+    assert all_hold("all", [read_as("", "", part, 3) for part in parts]).interval == weakest.interval
+
+
+def test_a_curve_is_judged_by_its_weakest_point_and_not_by_the_lowest() -> None:
+    steady = [{"x": 1, "y": y} for y in (0.96, 0.961, 0.962)]
+    noisy = [{"x": 2, "y": y} for y in (0.99, 0.9, 1.0)]
+    line = curve([*steady, *noisy], "x", "y")
+    assert line.lowest.mean == line.means[1]
+    assert at_least(line.at(1), 0.95).in_doubt is False
+    assert (at_least(line, 0.95).holds, at_least(line, 0.95).in_doubt) == (True, True)
+
+
+def test_one_counter_example_decides_what_is_said_of_every_run() -> None:
+    lost = read_as("nothing is lost", "", always(estimate([1.0, 1.0, 0.9]), 1.0), 3)
+    assert (lost.holds, lost.interval is not None, lost.verdict) == (False, True, "does not hold")
+
+
+def test_those_in_doubt_are_counted_apart() -> None:
+    count = tally([judged(first) for first in (YES, YES, DOUBTFUL, NO, NOT_SHOWN, ClaimReading("any", "", None))])
+    assert count == (
+        "6 claims in their most natural reading: 2 hold, 1 hold by the mean while the interval contains the bound, "
+        "1 do not hold, 1 do not hold while the interval contains the bound, 1 cannot be measured here"
+    )
+
+
+def test_the_report_says_which_verdicts_are_in_doubt() -> None:
+    paper = Study("a-study", "A paper", [], [])
+    (section,) = studies_report([paper], [judged(DOUBTFUL)], quick=False).sections
+    table = section.blocks[0]
+    assert isinstance(table, PageTable)
+    (row,) = [dict(zip(table.header, cells, strict=True)) for cells in table.rows]
+    assert (row["verdict"], row["bound"]) == ("holds by the mean; the interval contains the bound", "10")
+
+
+def test_differences_are_taken_pair_by_pair() -> None:
+    ours = [{"seed": 0, "s": 3.0}, {"seed": 1, "s": 13.0}, {"seed": 2, "s": None}]
+    theirs = [{"seed": 1, "of": 10.0}, {"seed": 0, "of": 1.0}, {"seed": 2, "of": 5.0}]
+    apart_by = difference_to(ours, theirs, "s", "seed", other="of")
+    assert (apart_by.mean, apart_by.count) == (2.5, 2)
+    assert difference_to(ours, theirs, "s", "seed", other="of", times=2.0).mean == (1.0 - 7.0) / 2
+
+
+def test_of_independent_runs_the_squares_of_the_intervals_add_up() -> None:
+    assert apart(Estimate(10.0, 7.0, 13.0, 3), Estimate(4.0, 2.0, 6.0, 5), times=2.0) == Estimate(2.0, -3.0, 7.0, 3)
+
+
+def test_the_spread_is_between_the_highest_and_the_lowest_mean() -> None:
+    rows = [{"x": x, "seed": seed, "y": y + seed} for x, y in ((1, 2.0), (2, 5.0), (3, 1.0)) for seed in (0, 1)]
+    assert spread(rows, "x", "y", "seed") == Estimate(4.0, 4.0, 4.0, 2)
+
+
+def test_two_points_give_a_slope_without_an_interval() -> None:
+    assert fit_line([1.0, 2.0], [1.0, 3.0]).interval is None
+    assert above(fit_line([1.0, 2.0], [1.0, 3.0]), 0.0) == Compared(True, None, 0.0)
 
 
 def test_a_page_says_what_its_table_comes_from() -> None:

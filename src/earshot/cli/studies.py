@@ -43,7 +43,7 @@ def reproduce(
       earshot reproduce --list
       earshot reproduce steam --quick
     """
-    from earshot.studies.study import STUDIES, judge, study
+    from earshot.studies.study import STUDIES, judge, study, tally
 
     if only_list:
         for name in STUDIES:
@@ -79,10 +79,10 @@ def reproduce(
         for reading in verdict.finding.readings:
             if len(verdict.finding.readings) > 1:
                 click.echo(f"  reading   {reading.reading}")
-            click.echo(f"  measured  {reading.measured} {reading.interval_text}".rstrip())
+            bound = f", bound {reading.bound_text}" if reading.bound_text else ""
+            click.echo(f"  measured  {reading.measured} {reading.interval_text}".rstrip() + bound)
             click.echo(f"  {reading.verdict}" + (f": {reading.reason}" if reading.reason else ""))
-    held = sum(verdict.finding.holds is True for verdict in judged)
-    click.echo(f"\n{held} of {len(judged)} claims hold\nreport: {target}")
+    click.echo(f"\n{tally(judged)}\nreport: {target}")
 
 
 @click.command("drip-brokers")

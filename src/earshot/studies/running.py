@@ -23,7 +23,7 @@ from earshot.pipeline.reports.page import PageFigure, PageSection, PageTable, Re
 from earshot.pipeline.reports.svg import Mark, marks_of
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.studies.figures import Row
-from earshot.studies.study import Case, Claim, Finding, Judged, Study
+from earshot.studies.study import RULE, Case, Claim, Finding, Judged, Study, tally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,9 +149,8 @@ def _keep(kept_at: Path, answer: str) -> None:
 def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bool) -> ReportPage:
     """The report: for each study a table of claims, and figures with our numbers beside the paper's."""
     sections = [_section(study, [verdict for verdict in judged if verdict.study == study.name]) for study in studies]
-    held = sum(verdict.finding.holds is True for verdict in judged)
     sizes = "smaller sizes of the experiments" if quick else "the papers' own sizes"
-    return ReportPage("Earshot: the papers' claims", f"{held} of {len(judged)} claims hold; {sizes}", sections)
+    return ReportPage("Earshot: the papers' claims", f"{tally(judged)}; {sizes}", sections)
 
 
 def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
@@ -159,18 +158,22 @@ def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
     rows = [
         (
             *(claim.claim, reading.verdict, reading.reading, claim.where, claim.paper),
-            *(reading.measured, reading.seeds, reading.interval_text, reading.reason, claim.fails_if),
+            *(reading.measured, reading.seeds, reading.interval_text, reading.bound_text),
+            *(reading.reason, claim.fails_if),
         )
         for claim, finding in pairs
         for reading in finding.readings
     ]
     table = PageTable(
         f"claims-{study.name}",
-        ["claim", "verdict", "reading", "where", "the paper", "measured", "seeds", "95 % interval", "why", "fails if"],
+        [
+            *("claim", "verdict", "reading", "where", "the paper"),
+            *("measured", "seeds", "95 % interval", "bound", "why", "fails if"),
+        ],
         rows,
-        "Intervals are 95 % confidence intervals over seeds. Seeds 0: chance plays no part. Fails if: a change of the "
-        "protocol by which the claim would fail.",
-        less=(3, 4, 8, 9),
+        "Intervals are 95 % confidence intervals over seeds, of the figure that is compared with the bound. "
+        f"{RULE} Seeds 0: chance plays no part. Fails if: a change of the protocol by which the claim would fail.",
+        less=(3, 4, 9, 10),
     )
     marks = marks_of(line.name for _, finding in pairs for line in finding.series)
     figures = [_figure(claim, finding, marks) for claim, finding in pairs if finding.series]
@@ -199,17 +202,14 @@ def _figure(claim: Claim, finding: Finding, marks: Mapping[str, Mark]) -> PageFi
 
 
 BEGIN, END = "<!-- claims: written by `earshot reproduce --pages` -->", "<!-- end of claims -->"
-COLUMNS = ("the paper says", "where", "reading", "measured", "seeds", "95 % interval", "verdict")
+COLUMNS = ("the paper says", "where", "reading", "measured", "seeds", "95 % interval", "bound", "verdict")
 
 
 def claims_text(judged: Sequence[Judged], origin: str) -> str:
     """What the table comes from, and one row a reading; then why something does not hold, and what would make the
     claims that hold fail."""
-    held = sum(verdict.finding.holds is True for verdict in judged)
-    failed = sum(verdict.finding.holds is False for verdict in judged)
     lines = [
-        f"{len(judged)} claims: {held} hold in their most natural reading, {failed} do not, "
-        f"{len(judged) - held - failed} cannot be measured here. {origin}",
+        f"{tally(judged)}. {origin}",
         "",
         _row(COLUMNS),
         _row(["---"] * len(COLUMNS)),
@@ -221,7 +221,12 @@ def claims_text(judged: Sequence[Judged], origin: str) -> str:
             head = (f"{number}. {claim.claim}: {claim.paper}", claim.where) if place == 0 else ("", "")
             seeds = str(reading.seeds) if reading.seeds else "-"
             lines.append(
-                _row([*head, reading.reading, reading.measured, seeds, reading.interval_text, reading.verdict])
+                _row(
+                    [
+                        *(*head, reading.reading, reading.measured, seeds),
+                        *(reading.interval_text, reading.bound_text, reading.verdict),
+                    ]
+                )
             )
             if reading.reason:
                 reasons.append(f"- {number}, {reading.reading}: {reading.reason}.")

@@ -4,6 +4,9 @@ An experiment is a plain function of one case that returns rows. `studies/runnin
 in a Spark task and keeps finished cases in the lake. A claim reads the rows of its experiments and
 states what the paper says, what we measured and whether it holds: for the most natural reading of the
 paper's words first, for other readings beside it. It names a mutation of the protocol by which it would fail.
+
+Where chance plays a part, the figure's mean over seeds decides, and the verdict says if its 95 % interval contains the
+bound: other seeds might then turn it.
 """
 
 from __future__ import annotations
@@ -11,13 +14,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
 from earshot.errors import UnknownName
-from earshot.studies.figures import Curve, Estimate, Line, Row, Series, seeds_of
+from earshot.studies.figures import Compared, Row, Series, every, seeds_of
 
 Case = Mapping[str, Any]
 "One point of an experiment: its parameters and seed, as JSON values."
@@ -47,6 +51,11 @@ def cases(**parameters: Iterable[Any]) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in product(*map(list, parameters.values()))]
 
 
+RULE = (
+    "The figure's mean decides. Where its interval contains the bound, the verdict says so: other seeds might turn it."
+)
+
+
 @dataclass(frozen=True)
 class ClaimReading:
     """One way to read a claim: what was measured for it, over how many seeds, and its verdict."""
@@ -60,6 +69,8 @@ class ClaimReading:
     "0 where chance plays no part."
     interval: tuple[float, float] | None = None
     "The 95 % confidence interval of the figure that decides; None where it has none."
+    bound: float | None = None
+    "What that figure is compared with; None where there is no such figure, or one counter-example decides."
     reason: str = ""
     "Why it does not hold or cannot be measured, if known; a reading that holds drops it."
 
@@ -68,13 +79,25 @@ class ClaimReading:
             object.__setattr__(self, "reason", "")
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether the interval contains the bound."""
+        return self.holds is not None and Compared(self.holds, self.interval, self.bound).in_doubt
+
+    @property
     def verdict(self) -> str:
+        if self.in_doubt:
+            return f"{'holds by the mean' if self.holds else 'does not hold'}; the interval contains the bound"
         return {True: "holds", False: "does not hold", None: "not measurable here"}[self.holds]
 
     @property
     def interval_text(self) -> str:
         """The interval in brackets; empty if there is none."""
         return "" if self.interval is None else "[{:.3g}, {:.3g}]".format(*self.interval)
+
+    @property
+    def bound_text(self) -> str:
+        """Empty if there is none."""
+        return "" if self.bound is None else f"{self.bound:.3g}"
 
 
 @dataclass(frozen=True)
@@ -108,27 +131,21 @@ class Finding:
         differing = [reading.reading for reading in others if reading.holds is (not first.holds)]
         if not differing:
             return first.verdict
-        return (
-            f"holds, but not under: {'; '.join(differing)}" if first.holds else f"holds under: {'; '.join(differing)}"
-        )
+        named = "; ".join(differing)
+        if first.holds:
+            return f"{first.verdict}, but not under: {named}"
+        return f"{first.verdict}; holds under: {named}" if first.in_doubt else f"holds under: {named}"
 
 
 def read_as(
-    reading: str,
-    measured: str,
-    holds: bool | None,
-    of: int | Iterable[Row],
-    decides: Estimate | Line | None = None,
-    why: str = "",
+    reading: str, measured: str, judged: Compared | bool | None, of: int | Iterable[Row], why: str = ""
 ) -> ClaimReading:
-    """The claim read in one way, `of` these rows or this number of seeds; `decides` has the interval."""
+    """The claim read in one way, `of` these rows or this number of seeds. `judged` is the figure that decides, beside
+    its bound; a plain answer where there is no such figure."""
     seeds = of if isinstance(of, int) else seeds_of(of)
-    return ClaimReading(reading, measured, holds, seeds, decides.interval if decides else None, why)
-
-
-def at_least(reading: str, measured: str, line: Curve, least: float, of: Iterable[Row], why: str = "") -> ClaimReading:
-    """What is said of every point of the curve: it holds if the lowest mean is at least this high."""
-    return read_as(reading, measured, line.lowest.mean >= least, of, line.lowest, why)
+    if not isinstance(judged, Compared):
+        return ClaimReading(reading, measured, judged, seeds, reason=why)
+    return ClaimReading(reading, measured, judged.holds, seeds, judged.interval, judged.bound, why)
 
 
 def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] = ()) -> Finding:
@@ -137,10 +154,14 @@ def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] =
 
 
 def stated(
-    measured: str, holds: bool | None, reason: str = "", series: Sequence[Series] = (), seeds: int = 1
+    measured: str,
+    judged: Compared | bool | None,
+    reason: str = "",
+    series: Sequence[Series] = (),
+    seeds: int = 1,
 ) -> Finding:
     """A finding about a claim that can be read in one way only."""
-    return Finding([ClaimReading("as stated", measured, holds, seeds, reason=reason)], series)
+    return Finding([read_as("as stated", measured, judged, seeds, reason)], series)
 
 
 def not_measurable(reading: str, why: str) -> Finding:
@@ -148,11 +169,12 @@ def not_measurable(reading: str, why: str) -> Finding:
     return found(ClaimReading(reading, "-", None, seeds=0, reason=why))
 
 
-def all_hold(reading: str, parts: Sequence[ClaimReading]) -> ClaimReading:
-    """What is said of all parts together: it holds if it holds for each."""
+def all_hold(reading: str, parts: Sequence[ClaimReading], measured: str = "") -> ClaimReading:
+    """What is said of all parts together: it holds if it holds for each, as surely as the weakest of them."""
     held = sum(bool(part.holds) for part in parts)
+    weakest = every(Compared(bool(part.holds), part.interval, part.bound) for part in parts)
     seeds = min(part.seeds for part in parts)
-    return ClaimReading(reading, f"{held} of {len(parts)}", held == len(parts), seeds, reason="see each")
+    return read_as(reading, measured or f"{held} of {len(parts)}", weakest, seeds, "see each")
 
 
 Judge = Callable[[Rows], Finding]
@@ -249,7 +271,12 @@ class Judged:
             "verdict": self.finding.verdict,
             "reason": self.finding.reason,
             "readings": [
-                {**asdict(reading), "interval": reading.interval and list(reading.interval)}
+                {
+                    **asdict(reading),
+                    "interval": reading.interval and list(reading.interval),
+                    "verdict": reading.verdict,
+                    "in_doubt": reading.in_doubt,
+                }
                 for reading in self.finding.readings
             ],
             "fails_if": self.claim.fails_if,
@@ -260,3 +287,14 @@ class Judged:
 def judge(study: Study, rows: Rows) -> list[Judged]:
     """Every claim of the study, judged by its rows."""
     return [Judged(study.name, claim, claim.judge(rows)) for claim in study.claims]
+
+
+def tally(judged: Sequence[Judged]) -> str:
+    """How many claims hold in their most natural reading; apart, those whose interval contains the bound."""
+    first = [verdict.finding.readings[0] for verdict in judged]
+    count = Counter((reading.holds, reading.in_doubt) for reading in first)
+    return (
+        f"{len(first)} claims in their most natural reading: {count[True, False]} hold, {count[True, True]} hold by "
+        f"the mean while the interval contains the bound, {count[False, False]} do not hold, {count[False, True]} do "
+        f"not hold while the interval contains the bound, {count[None, False]} cannot be measured here"
+    )

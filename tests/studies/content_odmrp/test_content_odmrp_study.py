@@ -169,7 +169,7 @@ def test_bytes_must_be_fewer_at_every_size() -> None:
 
 def test_a_summary_that_loses_events_would_show() -> None:
     rows = [
-        {"summary_bytes": size, "mesh_bytes": mesh, "control_bytes": 10, "delivery_ratio": ratio}
+        {"summary_bytes": size, "mesh_bytes": mesh, "control_bytes": 10, "delivery_ratio": ratio, "seed": 0}
         for size, mesh, ratio in ((32, 200, 0.9), (1000, 100, 1.0))
     ]
     assert finding("A summary that is too small", budgets=rows).holds is False

@@ -16,7 +16,7 @@ from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Sharing
 from earshot.simulation.scenario.library import load_scenario
 from earshot.studies.drip import analysis_claims, claims
-from earshot.studies.drip.claims import direction
+from earshot.studies.drip.claims import moves
 from earshot.studies.drip.run_log import RunLog, _total_wait
 from earshot.studies.drip.runs import grown, simulated, walks
 from earshot.studies.drip.study import EPIDEMIC_IGNORES, POINTS, RADIOS, SMALL, STUDY, VARIANTS
@@ -39,7 +39,20 @@ def test_the_study_is_found_by_its_name() -> None:
     [([1, 2, 3], 1), ([3, 2, 1], -1), ([1, 3, 2], 0), ([1, 0.97, 2], 1), ([1, 1.01, 1.02], 0), ([1, 1, 1], 0)],
 )
 def test_a_direction_may_stay_level_for_a_step_but_must_move(values: list[float], expected: int) -> None:
-    assert direction(values) == expected
+    rows = [{"m": m, "seed": 0, "delay": value} for m, value in enumerate(values)]
+    assert {sign for sign in (1, -1) if moves(rows, "m", "delay", sign).holds} == ({expected} - {0})
+
+
+def test_a_direction_is_in_doubt_where_the_seeds_disagree() -> None:
+    def rises(*values: tuple[float, float]) -> tuple[bool, bool]:
+        rows = [{"m": m, "seed": seed, "delay": y} for m, pair in enumerate(values) for seed, y in enumerate(pair)]
+        found = moves(rows, "m", "delay", 1)
+        return found.holds, found.in_doubt
+
+    assert rises((1.0, 1.0), (2.0, 2.1)) == (True, False)
+    assert rises((1.0, 1.0), (1.0, 4.0)) == (True, True)
+    assert rises((1.0, 1.0), (0.5, 0.52)) == (False, False)
+    assert rises((1.0, 1.0), (0.5, 1.4)) == (False, True)
 
 
 def test_the_wait_until_two_can_communicate() -> None:

@@ -18,8 +18,13 @@ from earshot.studies.figures import (
     Line,
     Row,
     Series,
+    above,
+    at_most,
+    below,
     curve,
+    difference_to,
     estimate,
+    every,
     fit_line,
     grouped,
     mean_of,
@@ -90,7 +95,7 @@ def halved(rows: Rows) -> Finding:
     for column, name in WAYS.items():
         without, with_, lower = _gain(default, column)
         measured = f"{documents_of(default)}: {_change(without, with_, lower.mean)}"
-        readings.append(read_as(name, measured, lower.mean > 0.5, default, lower, SHUFFLES))
+        readings.append(read_as(name, measured, above(lower, 0.5), default, SHUFFLES))
     shown = [{**row, "shown": math.fsum(row["top_100"]) / 100} for row in default]
     without, with_, lower = _gain(shown, "shown")
     had = [mean_of(default, "with_overhead", system=system).mean for system in reversed(BOTH)]
@@ -99,7 +104,7 @@ def halved(rows: Rows) -> Finding:
         "little lower the mean and are not among the 100"
     )
     as_shown = "the 100 highest overheads, as the figure shows"
-    readings.append(read_as(as_shown, _change(without, with_, lower.mean), lower.mean > 0.5, default, lower, why))
+    readings.append(read_as(as_shown, _change(without, with_, lower.mean), above(lower, 0.5), default, why))
     by_reading = {name: group for (name,), group in grouped(rows["readings"], "reading").items()}
     short = ""
     for name in sorted(by_reading, key=lambda name: (name != AS_READ, name)):
@@ -108,7 +113,7 @@ def halved(rows: Rows) -> Finding:
             without, with_, lower_then = _gain(group, "node_overhead")
             measured = f"{documents_of(group)}, whole run: {_change(without, with_, lower_then.mean)}"
             words = "as the first reading, but a shorter run" if name == AS_READ else name
-            readings.append(read_as(words, measured, lower_then.mean > 0.5, group, lower_then, short))
+            readings.append(read_as(words, measured, above(lower_then, 0.5), group, short))
             if name == AS_READ and lower_then.mean <= 0.5:
                 short = "at this length the first reading does not hold either"
     return found(*readings, series=[_ranked(default, system) for system in BOTH])
@@ -141,9 +146,9 @@ def policies(rows: Rows) -> Finding:
             f"{over.mean:.2f} times the overhead, {cost.mean:.2f} times the control messages, {moves[1]:.0f} moves "
             f"instead of {moves[0]:.0f}; {documents_of(limited)}"
         )
-        lost, cheaper = over.mean > 1.1, cost.mean < 1.0
-        why = "the overhead rises" if lost else "" if cheaper else "every refused move has cost its search already"
-        readings.append(read_as(name, measured, cheaper and not lost, limited, over, why))
+        little_lost, cheaper = at_most(over, 1.1), below(cost, 1.0)
+        why = "every refused move has cost its search already" if little_lost.holds else "the overhead rises"
+        readings.append(read_as(name, measured, every([little_lost, cheaper]), limited, why))
     return found(*readings)
 
 
@@ -166,7 +171,7 @@ def early_places(rows: Rows) -> Finding:
             f"{documents_of(rows['readings'])}, all joined before the first: {'; '.join(measured)} that of later joins"
         )
         why = "the run is short: each node can move a few times only"
-        readings.append(read_as(name, text, decides.mean <= 1.1, rows["readings"], decides, why))
+        readings.append(read_as(name, text, at_most(decides, 1.1), rows["readings"], why))
     return found(*readings)
 
 
@@ -180,9 +185,19 @@ def below_multicast(rows: Rows) -> Finding:
     runs = rows_at(rows["default"], system="codd-r")
     multicast = estimate(1 - row["selectivity"] for row in runs)
     codd = mean_of(runs, "system_overhead")
+    share = estimate(row["system_overhead"] / (1 - row["selectivity"]) for row in runs)
     measured = f"CoDD-R {codd.mean:.3f}; of documents sent to every node {multicast.mean:.3f} are not wanted there"
-    holds = codd.mean <= multicast.mean / 2
-    return found(read_as("the system's overhead", measured, holds, runs, codd, "it is more than half"))
+    return found(read_as("the system's overhead", measured, at_most(share, 0.5), runs, "it is more than half"))
+
+
+def less_than_siena(
+    name: str, rows: Sequence[Row], column: str, system: str, siena_column: str, why: str
+) -> ClaimReading:
+    """Whether CoDD-R's overhead is below Siena's, seed by seed."""
+    codd, siena = (rows_at(rows, system=one) for one in ("codd-r", system))
+    less = difference_to(codd, siena, column, "seed", other=siena_column)
+    measured = f"CoDD-R {mean_of(codd, column).mean:.3f}, Siena {mean_of(siena, siena_column).mean:.3f}"
+    return read_as(name, measured, below(less, 0.0), rows, why)
 
 
 @claim(
@@ -195,14 +210,11 @@ def below_multicast(rows: Rows) -> Finding:
 )
 def below_siena(rows: Rows) -> Finding:
     default, readings = rows["default"], []
-    codd = mean_of(default, "node_overhead", system="codd-r")
+    why = "a broker's clients want different things, so most that it passes on is wanted by one of them"
     for system in ("siena", "siena-binary"):
         for column, name in BROKERS.items():
-            siena = mean_of(default, column, system=system)
             tree = "" if system == "siena" else ", brokers in a binary tree"
-            measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
-            why = "a broker's clients want different things, so most that it passes on is wanted by one of them"
-            readings.append(read_as(name + tree, measured, codd.mean < siena.mean, default, siena, why))
+            readings.append(less_than_siena(name + tree, default, "node_overhead", system, column, why))
     lines = [_ranked(default, "codd-r"), _ranked(default, "siena", "own, ranked")]
     return found(*readings, series=lines)
 
@@ -228,7 +240,7 @@ def the_29th_broker(rows: Rows) -> Finding:
                 if kind == "own"
                 else f"{runs[0]['interior_brokers'] + 1} of {runs[0]['brokers'] + 1} brokers have others below them"
             )
-            readings.append(read_as(f"{tree}, {name}", measured, holds, len(runs), None, why))
+            readings.append(read_as(f"{tree}, {name}", measured, holds, len(runs), why))
     return found(*readings)
 
 
@@ -248,8 +260,8 @@ def more_leaves(rows: Rows) -> Finding:
         shares = {system: mean_of(codd, column, system=system).mean for system in BOTH}
         of_siena = mean_of(siena, other)
         measured = f"CoDD-R {shares['codd-r']:.2f}, CoDD-NR {shares['codd-nr']:.2f}, Siena {of_siena.mean:.2f}"
-        holds = shares["codd-r"] > of_siena.mean
-        readings.append(read_as(name, measured, holds, siena, mean_of(codd, column, system="codd-r"), why))
+        more = difference_to(rows_at(codd, system="codd-r"), siena, column, "seed", other=other)
+        readings.append(read_as(name, measured, above(more, 0.0), siena, why))
 
     for system, tree in trees.items():
         siena = rows_at(default, system=system)
@@ -290,12 +302,15 @@ def steep_then_flat(rows: Rows) -> Finding:
     for column, name in WAYS.items():
         line = _by_fan_out(rows, "codd-r", column)
         at = line.means
-        first, later = at[2] - at[4], at[4] - at[max(at)]
-        change = f"{-first:+.3f} from 2 to 4, {-later:+.3f} from there on"
+        change = f"{at[4] - at[2]:+.3f} from 2 to 4, {at[max(at)] - at[4]:+.3f} from there on"
         measured = f"{sizes_of(rows['fan-outs'])}, by fan-out {line:.3f}: {change}"
-        holds = first > 0 and first > 2 * abs(later)
+        by_seed = grouped(rows_at(rows["fan-outs"], system="codd-r"), "seed").values()
+        seeds = [{row["fan_out"]: row[column] for row in group} for group in by_seed]
+        drops = [(overhead[2] - overhead[4], overhead[4] - overhead[max(at)]) for overhead in seeds]
+        # A drop at first, and twice what changes beyond 4, up or down, is less than it.
+        steep = every(above(estimate(first - times * later for first, later in drops), 0.0) for times in (0, 2, -2))
         why = "a wide tree mainly has fewer interior nodes; each of them has as much overhead"
-        readings.append(read_as(name, measured, holds, rows["fan-outs"], line.estimates[0], why))
+        readings.append(read_as(name, measured, steep, rows["fan-outs"], why))
     return found(*readings, series=[_by_fan_out(rows, system, "node_overhead").series(NAMES[system]) for system in ALL])
 
 
@@ -316,7 +331,7 @@ def siena_rises(rows: Rows) -> Finding:
             if column.startswith("clients")
             else ("a broker's own query does not become rarer with more clients, and the tree becomes flatter")
         )
-        readings.append(read_as(name, measured, fit.low > 0, rows["fan-outs"], fit, why))
+        readings.append(read_as(name, measured, above(fit, 0.0, surely=True), rows["fan-outs"], why))
     return found(*readings)
 
 
@@ -336,23 +351,22 @@ def _sized(rows: Rows, system: str, fan_out: int) -> list[Row]:
 def size_lowered(rows: Rows) -> Finding:
     readings, lines = [], []
     for column, name in WAYS.items():
-        measured, lower, slower, last = [], True, True, Estimate(math.nan, math.nan, math.nan, 0)
+        measured, lower, slower = [], [], []
         for fan_out in (4, 6):
             curves = _by_size(rows, fan_out, column)
-            slopes = {system: _per_doubling(line).slope for system, line in curves.items()}
-            with_, without = (curves[system].means for system in BOTH)
-            lower &= all(with_[x] < without[x] for x in with_)
-            slower &= slopes["codd-r"] < slopes["codd-nr"]
-            last = curves["codd-r"].estimates[-1]
+            slopes = {system: _per_doubling(_sized(rows, system, fan_out), column).slope for system in BOTH}
+            gained = _gained(rows, fan_out, column)
+            lower.append(below(curve(gained, "nodes", "gained"), 0.0))
+            slower.append(below(_per_doubling(gained, "gained"), 0.0))
             measured.append(
                 f"f = {fan_out}: without {curves['codd-nr']:.3f}, with {curves['codd-r']:.3f}; for each doubling "
                 f"{slopes['codd-nr']:+.4f} and {slopes['codd-r']:+.4f}"
             )
             if column == "node_overhead":
                 lines += [line.series(f"{NAMES[system]}, f = {fan_out}") for system, line in curves.items()]
-        why = "lower at every size, but not slower to rise" if lower else "not lower at every size"
+        why = "lower at every size, but not slower to rise" if every(lower).holds else "not lower at every size"
         text = f"{documents_of(rows['sizes'])}, {'; '.join(measured)}"
-        readings.append(read_as(name, text, lower and slower, rows["sizes"], last, why))
+        readings.append(read_as(name, text, every([*lower, *slower]), rows["sizes"], why))
     return found(*readings, _rises_more_slowly(rows), series=lines)
 
 
@@ -360,25 +374,29 @@ def _by_size(rows: Rows, fan_out: int, column: str) -> dict[str, Curve]:
     return {system: curve(_sized(rows, system, fan_out), "nodes", column) for system in BOTH}
 
 
-def _per_doubling(line: Curve) -> Line:
-    return fit_line([math.log2(x) for x in line.x], line.y)
+def _gained(rows: Rows, fan_out: int, column: str) -> list[Row]:
+    """Size by size and seed by seed: the column with reorganisation less that without."""
+    with_, without = (_sized(rows, system, fan_out) for system in BOTH)
+    known = {(row["nodes"], row["seed"]): row[column] for row in without}
+    return [{**row, "gained": row[column] - known[row["nodes"], row["seed"]]} for row in with_]
+
+
+def _per_doubling(rows: Sequence[Row], column: str) -> Line:
+    return fit_line([math.log2(row["nodes"]) for row in rows], [row[column] for row in rows])
 
 
 def _rises_more_slowly(rows: Rows) -> ClaimReading:
     """That there is a rise at all: where the overhead falls with the size, no rise is slower than another."""
-    slopes = [
-        {system: _per_doubling(line) for system, line in _by_size(rows, fan_out, "node_overhead").items()}
-        for fan_out in (4, 6)
-    ]
-    holds = all(0 < by_system["codd-r"].slope < by_system["codd-nr"].slope for by_system in slopes)
-    parts = [
-        f"f = {fan_out}: {by_system['codd-nr'].slope:+.4f} without, {by_system['codd-r'].slope:+.4f} with"
-        for fan_out, by_system in zip((4, 6), slopes, strict=True)
-    ]
+    parts, texts = [], []
+    for fan_out in (4, 6):
+        with_, without = (_per_doubling(_sized(rows, system, fan_out), "node_overhead") for system in BOTH)
+        less = _per_doubling(_gained(rows, fan_out, "node_overhead"), "gained")
+        parts += [above(with_, 0.0), below(less, 0.0)]
+        texts.append(f"f = {fan_out}: {without.slope:+.4f} without, {with_.slope:+.4f} with")
     words = "the overhead does rise with the size, and more slowly with reorganisation"
-    measured = f"first reading's overhead, for each doubling: {'; '.join(parts)}"
+    measured = f"first reading's overhead, for each doubling: {'; '.join(texts)}"
     why = "it does not rise with the size, or not more slowly"
-    return read_as(words, measured, holds, rows["sizes"], slopes[-1]["codd-r"], why)
+    return read_as(words, measured, every(parts), rows["sizes"], why)
 
 
 @claim(
@@ -391,14 +409,16 @@ def _rises_more_slowly(rows: Rows) -> ClaimReading:
 )
 def depth_lowered(rows: Rows) -> Finding:
     def reading(name: str, group: Sequence[Row]) -> ClaimReading:
-        depth = {system: mean_of(group, "depth", system=system) for system in BOTH}
-        most = {system: estimate(row["depths"][-1] for row in rows_at(group, system=system)) for system in BOTH}
-        holds = depth["codd-r"].mean < 0.9 * depth["codd-nr"].mean and most["codd-r"].mean < most["codd-nr"].mean
+        runs = [{**row, "most": row["depths"][-1]} for row in group]
+        with_, without = (rows_at(runs, system=system) for system in BOTH)
+        lower = below(ratio_to(with_, without, "depth", "seed"), 0.9)
+        least = below(difference_to(with_, without, "most", "seed"), 0.0)
         measured = (
-            f"{documents_of(group)}: mean {depth['codd-nr'].mean:.2f} without, {depth['codd-r'].mean:.2f} with; the "
-            f"greatest {most['codd-nr'].mean:.2f} and {most['codd-r'].mean:.2f}"
+            f"{documents_of(group)}: mean {mean_of(without, 'depth').mean:.2f} without, "
+            f"{mean_of(with_, 'depth').mean:.2f} with; the greatest {mean_of(without, 'most').mean:.2f} and "
+            f"{mean_of(with_, 'most').mean:.2f}"
         )
-        return read_as(name, measured, holds, group, depth["codd-r"], _FIRST_FREE)
+        return read_as(name, measured, every([lower, least]), group, _FIRST_FREE)
 
     others = [
         reading(name, rows_at(rows["readings"], reading=name))
@@ -446,14 +466,22 @@ _SKEWED = "a join follows the child with the most overlap, so that some branches
 
 
 def _depth_grows(rows: Rows, system: str, wanted: str, why: str) -> Finding:
-    line = curve(_sized(rows, system, 6), "nodes", "depth")
-    misfit = {"log": _misfit([math.log2(x) for x in line.x], line.y), "line": _misfit(line.x, line.y)}
-    fits = min(misfit, key=lambda shape: misfit[shape])
-    misfits = f"misfit of a log {misfit['log']:.3f}, of a line {misfit['line']:.3f}"
+    runs = _sized(rows, system, 6)
+    line = curve(runs, "nodes", "depth")
+    grown = [sorted((row["nodes"], row["depth"]) for row in group) for group in grouped(runs, "seed").values()]
+    log, straight, less = _misfits(grown)
+    misfits = f"misfit by seed of a log {log:.3f}, of a line {straight:.3f}"
     measured = f"{documents_of(rows['sizes'])}, by nodes {line:.2f}; {misfits}"
     name = f"a {'logarithm' if wanted == 'log' else 'line'} fits better"
-    reading = read_as(name, measured, fits == wanted, rows["sizes"], line.estimates[-1], why)
-    return found(reading, series=[line.series(NAMES[system])])
+    better = below(less, 0.0) if wanted == "log" else above(less, 0.0)
+    return found(read_as(name, measured, better, rows["sizes"], why), series=[line.series(NAMES[system])])
+
+
+def _misfits(runs: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float, Estimate]:
+    """Of each run's points: the mean misfits of a logarithm and of a line, and by how much the logarithm's is more."""
+    log = [_misfit([math.log2(x) for x, _ in points], [y for _, y in points]) for points in runs]
+    line = [_misfit([x for x, _ in points], [y for _, y in points]) for points in runs]
+    return estimate(log).mean, estimate(line).mean, estimate(a - b for a, b in zip(log, line, strict=True))
 
 
 def _misfit(x: Sequence[float], y: Sequence[float]) -> float:
@@ -480,7 +508,7 @@ def join_messages(rows: Rows) -> Finding:
             why = "a candidate answers, the newcomer asks it, and the query goes up to the root: about 2 h more"
             holds = max(over) <= 1.0
             runs = seeds_of(group)
-            readings.append(read_as(f"{name}, s = {seeds}", measured, holds, runs, None, why))
+            readings.append(read_as(f"{name}, s = {seeds}", measured, holds, runs, why))
     return found(*readings)
 
 
@@ -494,18 +522,17 @@ def joined_depth(rows: Rows) -> Finding:
     """The levels right after each of the joins of the largest network, by the number of nodes in it."""
     biggest = max(row["nodes"] for row in rows["sizes"])
     runs = rows_at(rows["sizes"], system="codd-nr", nodes=biggest, fan_out=6)
-    points = [(place + 1, join[2]) for row in runs for place, join in enumerate(row["joins"])]
-    x, y = [math.log2(place) for place, _ in points], [levels for _, levels in points]
-    log, line = _misfit(x, y), _misfit([place for place, _ in points], y)
-    fit = fit_line(x, y)
+    grown = [[(place + 1, join[2]) for place, join in enumerate(row["joins"])] for row in runs]
+    points = [point for run in grown for point in run]
+    fit = fit_line([math.log2(place) for place, _ in points], [levels for _, levels in points])
+    log, line, less = _misfits(grown)
     return found(
         read_as(
             "the levels of the tree: a logarithm fits better than a line",
-            f"{biggest} nodes: {fit:.2f} levels a doubling, {max(y)} levels; misfit of a log {log:.1f}, of a line "
-            f"{line:.1f}",
-            log < line,
+            f"{biggest} nodes: {fit:.2f} levels a doubling, {max(levels for _, levels in points)} levels; misfit by "
+            f"seed of a log {log:.1f}, of a line {line:.1f}",
+            below(less, 0.0),
             len(runs),
-            fit,
             _SKEWED,
         )
     )

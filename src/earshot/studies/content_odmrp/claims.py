@@ -13,18 +13,28 @@ from functools import partial
 from statistics import fmean
 
 from earshot.studies.figures import (
+    Compared,
     Curve,
     Estimate,
     Line,
     Row,
     Series,
+    above,
+    always,
+    at_least,
+    at_most,
+    below,
     curve,
+    difference_to,
     estimate,
+    every,
     fit_line,
     grouped,
     mean_of,
     ratio_of_means,
     rows_at,
+    spread,
+    within,
 )
 from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, not_measurable, read_as
 
@@ -152,15 +162,17 @@ def keeps_up(rows: Rows) -> Finding:
         gains = _gains(five, system)
         better = [interval_s for interval_s, gain in gains.items() if gain.low > 0]
         worse = [interval_s for interval_s, gain in gains.items() if gain.high < 0]
-        most = max(gains.values(), key=lambda gain: gain.mean)
-        holds = bool(better) and not worse
+        # No interval with surely fewer, and the one with the surest gain has surely more.
+        none_fewer = [Compared(False, gains[interval_s].interval, 0.0) for interval_s in worse]
+        surest = max(gains.values(), key=lambda gain: gain.low)
         listed = ", ".join(f"{interval_s:g} s: {gain}" for interval_s, gain in gains.items())
         fewer, more = (", ".join(f"{at_s:g} s" for at_s in of) or "no interval" for of in (worse, better))
         why = (
             f"significantly fewer at {fewer}, more at {more}; Join Tables that collide cost routes, and the "
             "processor's time that the paper's brokers save is not billed here"
         )
-        return read_as(words, f"more messages per second than one channel: {listed}", holds, most.count, most, why)
+        improves = every([above(surest, 0.0, surely=True), *none_fewer])
+        return read_as(words, f"more messages per second than one channel: {listed}", improves, surest.count, why)
 
     return found(
         reading("as written", "broadcast Join Tables on both sides"),
@@ -187,7 +199,7 @@ def as_channels(rows: Rows) -> Finding:
         measured = f"extension {means[0]:.3g}, N channels {means[1]:.3g} messages per second: {over.mean:.2f} times"
         why = "Join Tables that collide cost routes" if over.mean < 1 else "at this rate N channels deliver even less"
         name = f"as written, a message each {interval_s:g} s"
-        readings.append(read_as(name, measured, abs(over.mean - 1) <= 0.25, over.count, over, why))
+        readings.append(read_as(name, measured, within(over, 0.75, 1.25), over.count, why))
     return found(*readings)
 
 
@@ -207,13 +219,15 @@ def matching_costs(_: Rows) -> Finding:
 )
 def same_throughput(rows: Rows) -> Finding:
     many = rows_at(rows["throughput"], system="as written", interval_s=0.5)
-    line, bytes_in = curve(many, "subscribers", "throughput_per_s"), curve(many, "subscribers", "bytes_in")
-    means = list(line.means.values())
-    traffic_grows = bytes_in.estimates[-1].mean / bytes_in.estimates[0].mean
-    holds = max(means) - min(means) <= 0.05 * max(means) and traffic_grows > 1.2
-    measured = f"messages per second by subscribers: {line:.3g}; bytes in grow {traffic_grows:.1f} times"
+    line = curve(many, "subscribers", "throughput_per_s")
+    lowest, highest, fewest, most = (
+        rows_at(many, subscribers=x) for x in (line.lowest_at, line.highest_at, line.x[0], line.x[-1])
+    )
+    same = at_least(ratio_of_means(lowest, highest, "throughput_per_s", "seed"), 0.95)
+    grows = ratio_of_means(most, fewest, "bytes_in", "seed")
+    measured = f"messages per second by subscribers: {line:.3g}; bytes in grow {grows.mean:.1f} times"
     why = "more brokers answer each request at once, and their Join Tables collide"
-    reading = read_as(WRITTEN, measured, holds, line.lowest.count, line.lowest, why)
+    reading = read_as(WRITTEN, measured, every([same, above(grows, 1.2)]), many, why)
     return found(reading, series=[line.series("as written")])
 
 
@@ -228,12 +242,14 @@ def same_throughput(rows: Rows) -> Finding:
 def conversion_is_constant(rows: Rows) -> Finding:
     def reading(what: str, column: str, x: str = "elements", last: int = 200) -> ClaimReading:
         line = curve(rows["conversion"], x, column)
-        growth = line.means[last] / line.means[10]
+        many, few = (rows_at(rows["conversion"], **{x: count}) for count in (last, 10))
+        over = ratio_of_means(many, few, column, "seed")
+        growth = over.mean
         fit = fit_line([row[x] for row in rows["conversion"]], [float(row[column]) for row in rows["conversion"]])
         measured = f"microseconds {line.at(10, last):.3g}: {growth:.2f} times; each one adds {fit.slope:.2f}"
         power = math.log(growth) / math.log(last / 10)
         why = "each is read once" if power <= 1.2 else f"it grows as their number to the power of {power:.1f}"
-        return read_as(what, measured, growth <= 1.5, rows["conversion"], fit, why)
+        return read_as(what, measured, at_most(over, 1.5), rows["conversion"], why)
 
     columns = ("event_us", "innermost_us", "terms_us")
     return found(
@@ -254,7 +270,8 @@ def conversion_is_constant(rows: Rows) -> Finding:
 def fraction(rows: Rows) -> Finding:
     share = estimate(row["comparison_us"] / (row["event_us"] + row["innermost_us"]) for row in rows["conversion"])
     measured = f"comparing a digest with a summary takes {share} of converting both"
-    return found(read_as("a summary of one subscription", measured, share.high < 0.25, rows["conversion"], share))
+    less = below(share, 0.25, surely=True)
+    return found(read_as("a summary of one subscription", measured, less, rows["conversion"]))
 
 
 speed_claim = partial(CLAIMS.claim, x_label="seconds per move", log_x=True)
@@ -301,22 +318,19 @@ def falls_with_speed(rows: Rows) -> Finding:
     late, whole = (curve(alternating, "step_s", column) for column in ("later_ratio", "delivery_ratio"))
     gap, fit = _gap(alternating, "later_ratio"), _over_speed(alternating, "delivery_ratio")
     reason = "once both forwarding nodes have carried a Join Table, either link works at any speed"
-    falls = gap.count > 1 and gap.low > 0
     return found(
         read_as(
             "after start-up, fast against middle",
             f"delivery ratio {late:.3g}; middle less fast {gap}",
-            falls,
+            every([Compared(gap.count > 1), above(gap, 0.0, surely=True)]),
             gap.count,
-            gap,
             reason,
         ),
         read_as(
             "start-up included, all speeds",
             f"delivery ratio {whole:.3g}; ten times slower: {fit:+.3f}",
-            fit.low > 0,
+            above(fit, 0.0, surely=True),
             gap.count,
-            fit,
         ),
         series=[late.series("after start-up"), whole.series("whole run")],
     )
@@ -339,8 +353,8 @@ def kilometres_an_hour(_: Rows) -> Finding:
 def mesh(rows: Rows) -> Finding:
     def reading(world: str, words: str) -> ClaimReading:
         line = curve(_extended(rows, world), "step_s", "delivery_ratio")
-        worst, why = line.lowest, "what is sent between a break and the first request by the other route is lost"
-        return read_as(words, f"delivery ratio {line:.3g}", worst.mean == 1.0, worst.count, worst, why)
+        why = "what is sent between a break and the first request by the other route is lost"
+        return read_as(words, f"delivery ratio {line:.3g}", always(line, 1.0), line.lowest.count, why)
 
     lines = [curve(_extended(rows, world), "step_s", "delivery_ratio").series(world) for world in FLAPPING]
     return found(*(reading(*way) for way in FLAPPING.items()), series=lines)
@@ -355,13 +369,12 @@ def mesh(rows: Rows) -> Finding:
 )
 def mesh_used(rows: Rows) -> Finding:
     def reading(world: str, words: str) -> ClaimReading:
-        line = curve(_extended(rows, world), "step_s", "share_of_detours")
-        fast, slow = line.means[min(line.x)], line.means[10.0]
-        holds = fast > 1.1 * slow
+        runs = _extended(rows, world)
+        line = curve(runs, "step_s", "share_of_detours")
+        fast, slow = (rows_at(runs, step_s=step_s) for step_s in (min(line.x), 10.0))
+        more = difference_to(fast, slow, "share_of_detours", "seed", times=1.1)
         reason = "the link is down half of the time at every speed: how fast it flaps changes little"
-        measured = f"share by the longer route {line:.3g}"
-        first = line.estimates[0]
-        return read_as(words, measured, holds, first.count, first, reason)
+        return read_as(words, f"share by the longer route {line:.3g}", above(more, 0.0), more.count, reason)
 
     return found(*(reading(*way) for way in FLAPPING.items()))
 
@@ -377,15 +390,15 @@ def constants(rows: Rows) -> Finding:
     columns = {"throughput_per_s": "throughput", "packet_bytes": "packet size", "packets_in": "packets"}
 
     def reading(world: str, words: str) -> ClaimReading:
-        parts, widest, seeds = [], 0.0, 0
+        runs, parts, flat = _extended(rows, world), [], []
         for column, name in columns.items():
-            line = curve(_extended(rows, world), "step_s", column)
-            spread = (max(line.y) - min(line.y)) / fmean(line.y)
-            widest, seeds = max(widest, spread), line.estimates[0].count
-            parts.append(f"{name} {min(line.y):.3g} to {max(line.y):.3g} ({spread:.0%})")
-        holds = widest <= 0.05
+            line = curve(runs, "step_s", column)
+            shares = [{**row, "share": row[column] / fmean(line.y)} for row in runs]
+            apart = spread(shares, "step_s", "share", "seed")
+            flat.append(at_most(apart, 0.05))
+            parts.append(f"{name} {min(line.y):.3g} to {max(line.y):.3g} ({apart.mean:.1%})")
         reason = "where the other route must first be found, what is lost differs by speed"
-        return read_as(words, "; ".join(parts), holds, seeds, why=reason)
+        return read_as(words, "; ".join(parts), every(flat), runs, reason)
 
     return found(*(reading(*way) for way in FLAPPING.items()))
 
@@ -404,13 +417,12 @@ def on_requests(rows: Rows) -> Finding:
     name, measured = "share of the delivered messages, all speeds", f"{line:.3g}; ten times slower: {fit:+.3f}"
     fastest = line.at(min(line.x))
     return found(
-        read_as(name, measured, fit.high < 0, line.estimates[0].count, fit),
+        read_as(name, measured, below(fit, 0.0, surely=True), line.estimates[0].count),
         read_as(
             "rather than on data: more than half at the fastest",
             f"{fastest:.3g}",
-            fastest.lowest.mean > 0.5,
+            above(fastest, 0.5),
             fastest.lowest.count,
-            fastest.lowest,
             "flags last 25 s, so that data still finds many of the places, and a source turns to requests only where "
             "no answer comes",
         ),

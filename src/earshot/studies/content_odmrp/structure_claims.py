@@ -4,11 +4,27 @@ paper, many moving brokers, small summaries and the predicted refresh."""
 from __future__ import annotations
 
 from earshot.studies.content_odmrp.claims import OURS, WRITTEN
-from earshot.studies.figures import Estimate, curve, estimate, grouped, mean_of, ratio_of_means, rows_at
-from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, read_as
+from earshot.studies.figures import (
+    Estimate,
+    above,
+    at_least,
+    at_most,
+    below,
+    curve,
+    difference_to,
+    estimate,
+    every,
+    grouped,
+    mean_of,
+    ratio_of_means,
+    rows_at,
+    spread,
+)
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
+COARSE, FINE = "least constrained", "finest"
 
 
 @claim(
@@ -23,8 +39,7 @@ def only_false_positives(rows: Rows) -> Finding:
         missed, matching = sum(row["missed"] for row in of), sum(row["matching"] for row in of)
         line = curve(of, "subscriptions", "false_share")
         measured = f"{missed} of {matching:,} matches missed; unwanted events that pass, by subscriptions: {line:.2g}"
-        last = line.estimates[-1]
-        return read_as(words, measured, missed == 0 and matching > 0, last.count, last)
+        return read_as(words, measured, missed == 0 and matching > 0, of)
 
     return found(
         reading("four structures", "the paper's four structures"),
@@ -49,9 +64,8 @@ def aggregation_shrinks(rows: Rows) -> Finding:
         read_as(
             "a broker's 100 subscriptions in one summary",
             f"{ratio} of the bytes of their texts",
-            ratio.high < 1,
+            below(ratio, 1.0, surely=True),
             ratio.count,
-            ratio,
         ),
         ClaimReading(
             "a node next to the source reports for all below it (an option)",
@@ -139,17 +153,16 @@ def _texts(of: dict[str, Estimate], spec: str) -> str:
 def coarse_or_fine(rows: Rows) -> Finding:
     noise, groups = _by_grain(rows, "noise"), _by_grain(rows, "groups")
     in_mesh = _by_grain(rows, "mesh_bytes")
-    coarse, fine = "least constrained", "finest"
+    coarse, fine = (rows_at(rows["grain"], grain=grain) for grain in (COARSE, FINE))
+    noisier = difference_to(coarse, fine, "noise", "speed_m_s", "seed")
+    fewer = difference_to(coarse, fine, "groups", "speed_m_s", "seed")
     return found(
         read_as(
             "members that do not want the event; groups made",
             f"noise {_texts(noise, '.0%')}; groups {_texts(groups, '.0f')}; data in the mesh "
             f"{_texts(in_mesh, ',.0f')} B",
-            noise[coarse].low > noise[fine].high and groups[fine].low > groups[coarse].high
-            if noise[coarse].count > 1
-            else noise[coarse].mean > noise[fine].mean and groups[fine].mean > groups[coarse].mean,
+            every([above(noisier, 0.0, surely=True), below(fewer, 0.0, surely=True)]),
             rows["grain"],
-            noise[coarse],
         )
     )
 
@@ -164,26 +177,20 @@ def fine_groups_when_moving(rows: Rows) -> Finding:
     fast, slow = (_by_grain(rows, "control_bytes", speed) for speed in (20.0, 1.0))
     whole = _by_grain(rows, "bytes", 20.0)
     delivered = _by_grain(rows, "delivery_ratio", 20.0)
-    coarse, fine = "least constrained", "finest"
-    holds = fast[fine].mean < fast[coarse].mean
+    moving = rows_at(rows["grain"], speed_m_s=20.0)
+    coarse, fine = (rows_at(moving, grain=grain) for grain in (COARSE, FINE))
+    fewer = {column: difference_to(fine, coarse, column, "seed") for column in ("control_bytes", "bytes")}
     reason = "every group that a source makes is offered by a Join Request, and each offer takes bytes of every request"
     return found(
         read_as(
             "control bytes",
             f"at 20 m/s {_texts(fast, ',.0f')}; at 1 m/s {_texts(slow, ',.0f')}; delivery ratio at 20 m/s "
             f"{_texts(delivered, '.3f')}",
-            holds,
-            fast[fine].count,
-            fast[fine],
+            below(fewer["control_bytes"], 0.0),
+            moving,
             reason,
         ),
-        read_as(
-            "all bytes",
-            f"at 20 m/s {_texts(whole, ',.0f')}",
-            whole[fine].mean < whole[coarse].mean,
-            whole[fine].count,
-            whole[fine],
-        ),
+        read_as("all bytes", f"at 20 m/s {_texts(whole, ',.0f')}", below(fewer["bytes"], 0.0), moving),
     )
 
 
@@ -236,19 +243,19 @@ def below_one_channel(rows: Rows) -> Finding:
 
 
 def _fewer_bytes(rows: Rows, than: str) -> Finding:
-    """At every size; the interval is that of the largest ratio."""
+    """At every size."""
     ratios = {}
     for (brokers, each), group in grouped(rows["growing"], "brokers", "subscriptions").items():
         ours, theirs = (rows_at(group, system=system) for system in ("ours", than))
         ratios[f"{brokers} x {each}"] = ratio_of_means(ours, theirs, "bytes", "seed")
-    largest = max(ratios.values(), key=lambda ratio: ratio.mean)
     why = (
         "with many subscriptions a broker, nearly every event is wanted nearly everywhere: "
         "then summaries and Join Tables are all the extension adds"
     )
     by_size = ", ".join(f"{size}: {ratio.mean:.2f}" for size, ratio in ratios.items())
     measured = f"ours over {than}, by brokers x subscriptions: {by_size}"
-    return found(read_as(OURS, measured, largest.mean < 1, rows["growing"], largest, why))
+    fewer = every(below(ratio, 1.0) for ratio in ratios.values())
+    return found(read_as(OURS, measured, fewer, rows["growing"], why))
 
 
 @claim(
@@ -267,7 +274,6 @@ def exact_at_scale(rows: Rows) -> Finding:
             f"precision {', '.join(f'{of:g}' for of in sorted(precise))}; delivery ratio {ratio}, flooding {flooded}",
             precise == {1.0},
             ours,
-            ratio,
         )
     )
 
@@ -287,15 +293,16 @@ def false_positives(rows: Rows) -> Finding:
     least = min(in_mesh.values())
     extra = ", ".join(f"{x:g} B: {value / least - 1:+.0%}" for x, value in in_mesh.items())
     delivered = curve(rows["budgets"], "summary_bytes", "delivery_ratio")
-    ratios = list(delivered.means.values())
+    small, large = (rows_at(rows["budgets"], summary_bytes=x) for x in (line.x[0], line.x[-1]))
+    costs = above(difference_to(small, large, "mesh_bytes", "seed"), 0.0)
+    loses_nothing = below(spread(rows["budgets"], "summary_bytes", "delivery_ratio", "seed"), 0.01)
     return found(
         read_as(
             OURS,
             f"bytes of data in the mesh, against the least, by a summary's budget: {extra}; control bytes "
             f"{control:.3g}; delivery ratio {delivered:.3g}",
-            in_mesh[min(in_mesh)] > in_mesh[max(in_mesh)] and max(ratios) - min(ratios) < 0.01,
-            delivered.estimates[0].count,
-            delivered.estimates[0],
+            every([costs, loses_nothing]),
+            rows["budgets"],
         ),
         series=[line.series("data in the mesh"), control.series("control")],
     )
@@ -315,20 +322,16 @@ def prediction(rows: Rows) -> Finding:
         }
         for column, unit in (("delivery_ratio", 1), ("bytes", 1e6))
     )
-    delivers, saves = ratio[True].mean >= ratio[False].mean, megabytes[True].mean <= megabytes[False].mean
-    delivered, sent = (
-        f"{ratio[True]}; every 5 s: {ratio[False]}",
-        f"{megabytes[True]} MB; every 5 s: {megabytes[False]} MB",
-    )
+    runs = [{**row, "megabytes": row["bytes"] / 1e6} for row in rows["prediction"]]
+    with_, without = (rows_at(runs, predict=predict) for predict in (True, False))
+    more = difference_to(with_, without, "delivery_ratio", "seed")
+    dearer = difference_to(with_, without, "megabytes", "seed")
     why = "some link of some route is always about to break, so requests come more often than every 5 s"
-    return found(
-        read_as(
-            "both",
-            f"delivers {'at least as much' if delivers else 'less'}, sends {'no more' if saves else 'more'}",
-            delivers and saves,
-            ratio[True].count,
-            why="see each",
-        ),
-        read_as("delivery ratio", delivered, delivers, ratio[True].count, ratio[True]),
-        read_as("bytes", sent, saves, megabytes[True].count, megabytes[True], why),
+    parts = (
+        read_as("delivery ratio", f"{ratio[True]}; every 5 s: {ratio[False]}", at_least(more, 0.0), runs),
+        read_as("bytes", f"{megabytes[True]} MB; every 5 s: {megabytes[False]} MB", at_most(dearer, 0.0), runs, why),
     )
+    both = (
+        f"delivers {'at least as much' if parts[0].holds else 'less'}, sends {'no more' if parts[1].holds else 'more'}"
+    )
+    return found(all_hold("both", parts, both), *parts)

@@ -16,7 +16,20 @@ from earshot.protocols.drip.delay import (
     series_factor,
 )
 from earshot.studies.drip.claims import line_of, trend, units_of
-from earshot.studies.figures import Row, Series, curve, estimate, mean_of, rows_at
+from earshot.studies.figures import (
+    Row,
+    Series,
+    above,
+    at_least,
+    curve,
+    difference_to,
+    estimate,
+    every,
+    grouped,
+    mean_of,
+    rows_at,
+    within,
+)
 from earshot.studies.study import Claims, Finding, Rows, all_hold, found, read_as
 
 CLAIMS = Claims()
@@ -82,13 +95,14 @@ def meeting(rows: Rows) -> Finding:
         ("with 2^alpha in place of 2 alpha, as in its reference [9]", meeting_time),
     ):
         expected = [formula(reach(k, grid), grid) for k in walked.x]
-        holds = all(
-            abs(steps_expected / steps - 1) <= 0.2 for steps_expected, steps in zip(expected, walked.y, strict=True)
+        near = every(
+            within(steps, steps_expected / 1.2, steps_expected / 0.8)
+            for steps_expected, steps in zip(expected, walked.estimates, strict=True)
         )
         by_k = ", ".join(f"{k:g}: {steps_expected:.0f}" for k, steps_expected in zip(walked.x, expected, strict=True))
         text = f"N = {grid} (by k) {by_k} steps; random walks on a torus {walked:.0f}"
         why = "an exponent of the reference has become a factor" if words == "as printed" else "it is an approximation"
-        readings.append(read_as(words, text, holds, rows["walks"], walked.estimates[-1], why))
+        readings.append(read_as(words, text, near, rows["walks"], why))
         lines.append(Series(words, walked.x, expected, paper=True))
     return found(*readings, series=lines)
 
@@ -136,7 +150,7 @@ def expected_delay(rows: Rows) -> Finding:
             "neighbouring regions communicate at once and distant ones not for a long time, and destinations that are "
             "not reached within an event's life are not in the measured mean"
         )
-        readings.append(read_as(name, measured, 0.5 <= ratio.mean <= 2, group, ratio, why))
+        readings.append(read_as(name, measured, within(ratio, 0.5, 2.0), group, why))
         series.append(expected.series(name))
     return found(*readings, series=series)
 
@@ -189,7 +203,10 @@ def more_destinations(rows: Rows) -> Finding:
     ):
         line, cost = curve(runs, "nearest", "delivery_ratio"), curve(runs, "nearest", "cost")
         measured = f"delivered, by l {line:.3f}; transmissions an event {cost:.0f}; {units_of(runs)}"
-        rises = line.y[-1] > line.y[0] and all(b >= a - 0.01 for a, b in pairwise(line.y))
+        at = list(grouped(runs, "nearest").values())
+        more = difference_to(at[-1], at[0], "delivery_ratio", "seed")
+        steps = (difference_to(b, a, "delivery_ratio", "seed") for a, b in pairwise(at))
+        rises = every([above(more, 0.0), *(at_least(step, -0.01) for step in steps)])
         why = "destinations beyond the first few are seldom reached, and the copies for them load the channel"
-        readings.append(read_as(name, measured, rises, runs, line.estimates[-1], why))
+        readings.append(read_as(name, measured, rises, runs, why))
     return found(*readings, series=[curve(by_l, "nearest", "delivery_ratio").series("delivery ratio")])

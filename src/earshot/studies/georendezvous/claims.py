@@ -9,36 +9,34 @@ every path's own ratio, where a pair two hops apart counts as much as any other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
 
 from earshot.studies.figures import (
+    Compared,
     Curve,
-    Estimate,
     Row,
     Series,
+    above,
+    apart,
+    at_least,
+    at_most,
+    below,
     curve,
+    difference_to,
     estimate,
+    every,
     fit_line,
     grouped,
     mean_of,
     ratio_to,
     rows_at,
+    within,
 )
 from earshot.studies.georendezvous.paths import CLOSENESS
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
-    Finding,
-    Rows,
-    all_hold,
-    at_least,
-    found,
-    not_measurable,
-    read_as,
-)
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -58,12 +56,6 @@ def _count(rows: Sequence[Row], name: str = "network") -> int:
     return len({(row["nodes"], row[name]) for row in rows})
 
 
-def _ratio_of(rows: Sequence[Row], above: str, below: str) -> Estimate:
-    """The mean over networks of what two columns give where each is summed over the network's rows."""
-    groups = grouped(rows, "network").values()
-    return estimate(sum(row[above] for row in group) / sum(row[below] for row in group) for group in groups)
-
-
 @claim(
     "Less than 8 rendezvous cells give latencies similar to a direct path (7 cells, at most a quarter more hops)",
     "section 4, figure 3(a)",
@@ -77,17 +69,14 @@ def less_than_eight(rows: Rows) -> Finding:
     why = "pairs a few hops apart, whose rendezvous cell is much farther away, weigh as much as distant ones"
     for column, name in AVERAGES.items():
         line = curve(at_600, "n", column)
-        decides = line.at(7).estimates[0]
         lines.append(line.series(name))
         measured = f"600 nodes, by cells: {line.at(1, 2, 4, 7, 8, 16):.2f}"
-        readings.append(read_as(name, measured, decides.mean <= SIMILAR, _count(at_600), decides, why))
+        readings.append(read_as(name, measured, at_most(line.at(7), SIMILAR), _count(at_600), why))
     at_7 = rows_at(rows["paths"], n=7)
     for column, name in AVERAGES.items():
         line = curve(at_7, "nodes", column)
-        worst = line.highest
         measured = f"7 cells, by nodes: {line:.2f}"
-        every = f"{name}, at every size"
-        readings.append(read_as(every, measured, worst.mean <= SIMILAR, _count(at_7), worst, why))
+        readings.append(read_as(f"{name}, at every size", measured, at_most(line, SIMILAR), _count(at_7), why))
     return found(*readings, series=lines)
 
 
@@ -103,9 +92,9 @@ def more_than_eight(rows: Rows) -> Finding:
         per_network = [{row["n"]: row[column] for row in group} for group in grouped(at_600, "network").values()]
         gained = estimate(by_cells[1] - by_cells[8] for by_cells in per_network)
         more = estimate(by_cells[8] - by_cells[16] for by_cells in per_network)
+        beyond = estimate(by_cells[8] - by_cells[16] - (by_cells[1] - by_cells[8]) / 5 for by_cells in per_network)
         measured = f"1 to 8 cells save {gained.mean:.2f} of a direct path, 8 to 16 another {more.mean:.2f}"
-        holds = more.mean <= gained.mean / 5
-        readings.append(read_as(name, measured, holds, len(per_network), more, "the curve still falls at 16"))
+        readings.append(read_as(name, measured, at_most(beyond, 0.0), len(per_network), "the curve still falls at 16"))
     return found(*readings)
 
 
@@ -121,24 +110,17 @@ def more_than_eight(rows: Rows) -> Finding:
 def size_independent(rows: Rows) -> Finding:
     readings, lines = [], []
     for column, name in AVERAGES.items():
-        parts, flat, worst = [], True, None
+        parts, flat = [], []
         for n in (1, 2, 4, 8, 16):
             at_n = rows_at(rows["paths"], n=n)
             fit = fit_line([math.log2(row["nodes"]) for row in at_n], [row[column] for row in at_n])
             parts.append(f"{n}: {fit:+.3f}")
-            flat &= fit.low > -FLAT and fit.high < FLAT
-            worst = fit if worst is None or abs(fit.slope) > abs(worst.slope) else worst
+            flat.append(within(fit, -FLAT, FLAT, surely=True))
             if column == "ratio":
                 lines.append(curve(at_n, "nodes", column).series(f"n = {n}"))
-        assert worst is not None
         measured = f"change for each doubling of the nodes, by cells: {'; '.join(parts)}"
-        why = (
-            ""
-            if flat
-            else "the larger the network, the farther is the rendezvous cell of a pair that is close together"
-        )
-        networks = _count(rows_at(rows["paths"], n=1))
-        readings.append(read_as(name, measured, flat, networks, worst, why))
+        why = "the larger the network, the farther is the rendezvous cell of a pair that is close together"
+        readings.append(read_as(name, measured, every(flat), _count(rows_at(rows["paths"], n=1)), why))
     return found(*readings, series=lines)
 
 
@@ -188,7 +170,7 @@ def two_of_eight(rows: Rows) -> Finding:
         two, eight = (rows_at(rows["nearest"], m=m) for m in (2, 8))
         over = ratio_to(two, eight, column, "network")
         measured = f"two nearest {line.means[2]:.2f}, all eight {line.means[8]:.2f}: {over.mean:.3f} times"
-        readings.append(read_as(name, measured, over.mean <= CLOSE, over.count, over))
+        readings.append(read_as(name, measured, at_most(over, CLOSE), over.count))
     return found(*readings, series=lines)
 
 
@@ -202,10 +184,10 @@ def two_against_direct(rows: Rows) -> Finding:
     readings = []
     for column, name in AVERAGES.items():
         line = curve(rows["nearest"], "m", column)
-        decides = line.at(2).estimates[0]
+        two = line.at(2)
         measured = f"over the direct path, by nearest cells tried: {line.at(1, 2, 3, 8):.2f}"
         why = "a path through a cell near the subscriber can still be a detour for a publisher that is near too"
-        readings.append(read_as(name, measured, decides.mean <= SIMILAR, decides.count, decides, why))
+        readings.append(read_as(name, measured, at_most(two, SIMILAR), two.lowest.count, why))
     return found(*readings)
 
 
@@ -224,7 +206,8 @@ def nearest_against_random(rows: Rows) -> Finding:
         over = ratio_to(near, random, column, "network")
         means = [mean_of(group, column).mean for group in (near, random)]
         measured = f"two nearest of 8 {means[0]:.2f}, two in all {means[1]:.2f}: {over.mean:.3f} times"
-        readings.append(read_as(name, measured, over.high <= 0.9, over.count, over, "the hint of position gains less"))
+        better = at_most(over, 0.9, surely=True)
+        readings.append(read_as(name, measured, better, over.count, "the hint of position gains less"))
     return found(*readings)
 
 
@@ -238,25 +221,33 @@ TREES = {
 "What a notification costs: what section 2.2 describes and the protocol sends, and what multicast trees would cost."
 
 
-def _tree_curves(rows: Rows) -> dict[str, Curve]:
-    """For each reading of the cost, cost with 8 cells over cost with one, by the number of subscribers."""
-    by_count = grouped(rows["trees"], "subscribers")
-    curves = {}
-    for name, (above, below, ratio) in TREES.items():
-        points = [
-            estimate(row[ratio] for row in group) if ratio else _ratio_of(group, above, below)
-            for group in by_count.values()
-        ]
-        curves[name] = Curve([count for (count,) in by_count], points)
-    return curves
+def _tree_costs(rows: Rows) -> dict[str, list[Row]]:
+    """For each reading of the cost, cost with 8 cells over cost with one, by subscribers and network."""
+    costs: dict[str, list[Row]] = {name: [] for name in TREES}
+    for (subscribers, network), group in grouped(rows["trees"], "subscribers", "network").items():
+        for name, (many, one, ratio) in TREES.items():
+            columns = [math.fsum(row[column] for row in group) for column in ((ratio,) if ratio else (many, one))]
+            cost = columns[0] / (len(group) if ratio else columns[1])
+            costs[name].append({"subscribers": subscribers, "network": network, "cost": cost})
+    return costs
 
 
-def _judge_trees(rows: Rows, shown: Sequence[float], holds: Iterable[tuple[bool, Estimate]], why: str) -> Finding:
-    curves = _tree_curves(rows)
+def _judge_trees(
+    rows: Rows, shown: Sequence[float], judge: Callable[[Curve, Sequence[Row]], Compared], why: str
+) -> Finding:
+    """Each reading of the cost, judged by its curve and the rows behind it."""
+    costs = _tree_costs(rows)
+    curves = {name: curve(of, "subscribers", "cost") for name, of in costs.items()}
     networks = len(grouped(rows["trees"], "network"))
     readings = [
-        read_as(name, f"over one cell's cost, by subscribers: {line.at(*shown):.2f}", answer, networks, decides, why)
-        for (name, line), (answer, decides) in zip(curves.items(), holds, strict=True)
+        read_as(
+            name,
+            f"over one cell's cost, by subscribers: {line.at(*shown):.2f}",
+            judge(line, costs[name]),
+            networks,
+            why,
+        )
+        for name, line in curves.items()
     ]
     return found(*readings, series=[line.series(name) for name, line in curves.items()])
 
@@ -271,13 +262,10 @@ _tree_claim = partial(CLAIMS.claim, where="section 4, figure 3(d)", x_label="sub
     fails_if="a publisher notifies all 8 cells instead of those in use",
 )
 def trees_below_eight(rows: Rows) -> Finding:
-    worst = [
-        max((point for x, point in zip(line.x, line.estimates, strict=True) if x < 8), key=lambda point: point.high)
-        for line in _tree_curves(rows).values()
-    ]
-    return _judge_trees(
-        rows, (1, 2, 4, 6), [(point.high < 1, point) for point in worst], "a ratio below 8 is not below 1"
-    )
+    def cheaper(line: Curve, _: Sequence[Row]) -> Compared:
+        return below(line.at(*(x for x in line.x if x < 8)), 1.0, surely=True)
+
+    return _judge_trees(rows, (1, 2, 4, 6), cheaper, "a ratio below 8 is not below 1")
 
 
 @_tree_claim(
@@ -286,12 +274,11 @@ def trees_below_eight(rows: Rows) -> Finding:
     fails_if="steps that several copies share count for every copy",
 )
 def trees_at_eight(rows: Rows) -> Finding:
-    points = [line.at(8).estimates[0] for line in _tree_curves(rows).values()]
     why = (
         "sent as copies, a notification costs a path for each subscriber, and the paths from 8 cells are the shorter "
         "ones at every number of subscribers; the curve peaks at four"
     )
-    return _judge_trees(rows, (4, 6, 8, 12), [(0.9 <= point.mean <= 1.05, point) for point in points], why)
+    return _judge_trees(rows, (4, 6, 8, 12), lambda line, _: within(line.at(8), 0.9, 1.05), why)
 
 
 @_tree_claim(
@@ -300,11 +287,12 @@ def trees_at_eight(rows: Rows) -> Finding:
     fails_if="every subscriber is served through the first of the 8 cells",
 )
 def trees_beyond_eight(rows: Rows) -> Finding:
-    answers = []
-    for line in _tree_curves(rows).values():
-        at = line.means
-        answers.append((at[32] < at[16] < at[8], line.at(32).estimates[0]))
-    return _judge_trees(rows, (8, 12, 16, 24, 32), answers, "it does not fall from 8 to 16 to 32")
+    def falls(_: Curve, costs: Sequence[Row]) -> Compared:
+        at_8, at_16, at_32 = (rows_at(costs, subscribers=count) for count in (8, 16, 32))
+        steps = ((at_16, at_8), (at_32, at_16))
+        return every(below(difference_to(later, earlier, "cost", "network"), 0.0) for later, earlier in steps)
+
+    return _judge_trees(rows, (8, 12, 16, 24, 32), falls, "it does not fall from 8 to 16 to 32")
 
 
 @claim(
@@ -314,10 +302,8 @@ def trees_beyond_eight(rows: Rows) -> Finding:
     fails_if="every subscriber is served through the first of the 8 cells",
 )
 def shorter_trees(rows: Rows) -> Finding:
-    worst = [max(line.estimates, key=lambda point: point.high) for line in _tree_curves(rows).values()]
-    return _judge_trees(
-        rows, (1, 4, 8, 16, 32), [(point.high < 1, point) for point in worst], "not at every number of subscribers"
-    )
+    why = "not at every number of subscribers"
+    return _judge_trees(rows, (1, 4, 8, 16, 32), lambda line, _: below(line, 1.0, surely=True), why)
 
 
 @claim(
@@ -332,7 +318,7 @@ def below_single(rows: Rows) -> Finding:
         two, single = rows_at(rows["nearest"], m=2), rows_at(rows["paths"], nodes=600, n=1)
         over = ratio_to(two, single, column, "network")
         measured = f"the two nearest of 8 over a single cell: {over.mean:.2f}"
-        readings.append(read_as(name, measured, over.high <= 0.8, over.count, over))
+        readings.append(read_as(name, measured, at_most(over, 0.8, surely=True), over.count))
     return found(*readings)
 
 
@@ -359,12 +345,14 @@ def does_not_vanish(rows: Rows) -> Finding:
         at_k = rows_at(rows["chances"], k=k)
         share, bound = curve(at_k, "nodes", "share"), curve(at_k, "nodes", "bound")
         last, ends = share.estimates[-1], limit(k)
-        above = all(s.low > b.high for s, b in zip(share.estimates, bound.estimates, strict=True))
+        more = [{**row, "more": row["share"] - row["bound"]} for row in at_k]
+        bounded = above(curve(more, "nodes", "more"), 0.0, surely=True)
+        lasting = at_least(last, 0.95 * ends)
         measured = (
             f"{share.estimates[0].mean:.2f} at {share.x[0]:g} nodes, {last.mean:.2f} at {share.x[-1]:g}; the theorem's "
             f"bound {bound.estimates[-1].mean:.4f}, a continuous square's limit {ends:.2f}"
         )
-        readings.append(read_as(f"k = {k:g}", measured, above and last.high >= 0.95 * ends, _count(at_k), last))
+        readings.append(read_as(f"k = {k:g}", measured, every([bounded, lasting]), _count(at_k)))
         lines += [share.series(f"measured, k = {k:g}"), bound.series(f"bound, k = {k:g}")]
     return found(*readings, series=lines)
 
@@ -382,20 +370,22 @@ def nearly_constant(rows: Rows) -> Finding:
     for k in (0.5, *(k for k in CLOSENESS if k != 0.5)):
         at_k = rows_at(tested, k=k)
         share = curve(at_k, "nodes", "share")
-        least, most = share.lowest, share.highest
-        holds = least.mean >= 0.9 * most.mean
         why = (
             "hops are whole numbers: in a small network most paths have two or three, so that 2kl hops more reach most "
             "of it; the chance falls towards a continuous square's"
         )
         measured = f"chance of a path within l + 2kl, by nodes: {share:.2f}"
-        readings.append(read_as(f"the theorem's chance, k = {k:g}", measured, holds, _count(at_k), least, why))
+        readings.append(read_as(f"the theorem's chance, k = {k:g}", measured, _alike(share, 0.9), _count(at_k), why))
     single = curve(rows_at(rows["paths"], n=1), "nodes", "ratio")
-    low, high = single.lowest, single.highest
     measured = f"hops through one random cell over the direct ones, by nodes: {single:.2f}"
     networks = _count(rows_at(rows["paths"], n=1))
-    readings.append(read_as("figure 3(b) with one cell", measured, low.mean >= 0.9 * high.mean, networks, low))
+    readings.append(read_as("figure 3(b) with one cell", measured, _alike(single, 0.9), networks))
     return found(*readings)
+
+
+def _alike(line: Curve, share: float) -> Compared:
+    """Whether the lowest point of a curve is at least this share of the highest; the points are of other networks."""
+    return at_least(apart(line.lowest, line.highest, times=share), 0.0)
 
 
 @claim(
@@ -408,22 +398,20 @@ def assumptions(rows: Rows) -> Finding:
     at_k = rows_at(rows["chances"], k=CLOSENESS[0])
     growth = curve(at_k, "nodes", "growth")
     share = curve([{**row, "share": row["mean_length"] / row["diameter"]} for row in at_k], "nodes", "share")
-    most, least = growth.estimates[-1], share.estimates[-1]
+    rise = apart(growth.estimates[-1], growth.at(3000, 600).estimates[-1], times=1.1)
     parts = (
         read_as(
             "bounded growth: Δ does not rise beyond 3,000 nodes (by more than a tenth)",
             f"largest |N(X, 2r)| / |N(X, r)| found, by nodes: {growth:.1f}",
-            most.mean <= 1.1 * growth.at(3000, 600).y[-1],
+            at_most(rise, 0.0),
             _count(at_k),
-            most,
             "balls of twice the radius hold ever more nodes",
         ),
         read_as(
             "paths in proportion to the diameter: E[l] / L does not fall below a quarter",
             f"mean path over diameter, by nodes: {share:.2f}",
-            min(share.y) > 0.25,
+            above(share, 0.25),
             _count(at_k),
-            least,
             "the diameter grows faster than the mean path",
         ),
     )
@@ -457,11 +445,11 @@ def three_messages(rows: Rows) -> Finding:
     extra = [row["unnecessary"] for row in rows["messages"] if row["n"] == 2 and row["notified"] == 2]
     readings = []
     for column, name in AVERAGES.items():
-        decides = curve(rows["nearest"], "m", column).at(2).estimates[0]
-        holds = bool(extra) and set(extra) == {3} and decides.mean <= SIMILAR
-        measured = f"{estimate(extra).mean:g} messages, {decides.mean:.2f} of the direct path's hops"
+        hops = mean_of(rows["nearest"], column, m=2)
+        measured = f"{estimate(extra).mean:g} messages, {hops.mean:.2f} of the direct path's hops"
         why = "three messages, but more than a quarter more hops"
-        readings.append(read_as(name, measured, holds, decides.count, decides, why))
+        close = every([Compared(set(extra) == {3}), at_most(hops, SIMILAR)])
+        readings.append(read_as(name, measured, close, hops.count, why))
     return found(*readings)
 
 
@@ -508,7 +496,7 @@ def motion(rows: Rows) -> Finding:
     control = curve(moving, "speed_m_s", "control_bytes_per_node_s")
     measured = f"delivered, by m/s: {line:.3f}; stretch {stretch:.2f}; control bytes a node and second {control:.0f}"
     return found(
-        at_least("delivery ratio", measured, line, 0.95, moving),
+        read_as("delivery ratio", measured, at_least(line, 0.95), moving),
         series=[line.series("delivery ratio"), stretch.series("stretch")],
     )
 
@@ -522,7 +510,7 @@ def crashes(rows: Rows) -> Finding:
     line, stretch = curve(rows["crashing"], "share", "delivery_ratio"), curve(rows["crashing"], "share", "stretch")
     measured = f"delivered among the living, by share of nodes: {line:.3f}; stretch {stretch:.2f}"
     return found(
-        at_least("delivery ratio", measured, line, 0.95, rows["crashing"]),
+        read_as("delivery ratio", measured, at_least(line, 0.95), rows["crashing"]),
         series=[line.series("delivery ratio")],
     )
 
@@ -545,17 +533,13 @@ def state(rows: Rows) -> Finding:
         name = "equally popular topics" if zipf == 0 else f"Zipf's law, exponent {zipf:g}"
         mean, most = curve(group, "nodes", "mean"), curve(group, "nodes", "most")
         measured = f"records a populated cell keeps, by nodes: {mean:.1f}; the fullest cell {most:.0f}"
-        means.append(read_as(name, measured, _within_a_quarter(mean), _count(group), mean.estimates[-1]))
+        means.append(read_as(name, measured, _alike(mean, 0.8), _count(group)))
         why = (
             "of more cells one is fuller by chance"
             if zipf == 0
             else "the cells of the most popular topic keep a share of all subscribers"
         )
-        text, flat = f"records, by nodes: {most:.0f}", _within_a_quarter(most)
-        fullest.append(read_as(f"the fullest cell, {name}", text, flat, _count(group), most.estimates[-1], why))
+        text = f"records, by nodes: {most:.0f}"
+        fullest.append(read_as(f"the fullest cell, {name}", text, _alike(most, 0.8), _count(group), why))
         lines += [mean.series(f"mean, {name}"), most.series(f"fullest, {name}")]
     return found(*means, *fullest, series=lines)
-
-
-def _within_a_quarter(line: Curve) -> bool:
-    return max(line.y) <= 1.25 * min(line.y)

@@ -7,21 +7,41 @@ from itertools import pairwise
 from math import log10
 from statistics import fmean, median
 
-from earshot.studies.figures import Estimate, Row, Series, curve, estimate, fit_line, grouped, rows_at, seeds_of
+from earshot.studies.figures import (
+    Compared,
+    Estimate,
+    Line,
+    Row,
+    Series,
+    above,
+    always,
+    at_most,
+    below,
+    curve,
+    difference_to,
+    estimate,
+    every,
+    fit_line,
+    grouped,
+    rows_at,
+    spread,
+    within,
+)
 from earshot.studies.steam.crossing import TABLE_1
 from earshot.studies.steam.runs import RANGE_M
 from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as, stated
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
-ALIKE = 0.02
-"Costs that differ by at most this share are called virtually identical."
+ALIKE = 2.0
+"Costs that differ by at most this many percent are called virtually identical."
 PROXIMITY, LANE = "proximity, m", "lane: approach 1's three, then approach 2's four"
 
 
-def percent_interval(share: Estimate) -> tuple[float, float] | None:
-    """The interval of a share in percent, as the share itself is shown."""
-    return share.interval and (100 * share.low, 100 * share.high)
+def rises(rows: Sequence[Row], x: str, y: str, *same: str, sign: int = 1) -> Compared:
+    """Whether y rises (falls, if the sign is -1) from each x to the next, pair by pair."""
+    steps = pairwise(grouped([{**row, y: sign * row[y]} for row in rows], x).values())
+    return every(above(difference_to(later, earlier, y, *same), 0.0) for earlier, later in steps)
 
 
 # Section 5.1: cost.
@@ -61,7 +81,7 @@ def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
     far = [row for row in rows["cost"] if row["proximity_m"] > RANGE_M]
     right = sum(row["cost"] == 1 + row["covered"] for row in far)
     later = sum(_shortfall(row) == 0 for row in far)
-    less = estimate(map(_shortfall, far))
+    less = estimate(100 * _shortfall(row) for row in far)
     lines = [
         curve(group, "proximity_m", "cost").series(f"{scenario}, saturation {saturation}")
         for (scenario, saturation), group in grouped(rows["cost"], "scenario", "saturation").items()
@@ -73,12 +93,11 @@ def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
             right == len(far),
             far,
         ),
-        ClaimReading(
+        read_as(
             "raised half-way between two beacons",
-            f"exactly so in {later} of {len(far)} runs; {less.mean:.2%} fewer messages in the mean",
-            later == len(far),
-            seeds_of(far),
-            percent_interval(less),
+            f"exactly so in {later} of {len(far)} runs; {less.mean:.2f} % fewer messages in the mean",
+            Compared(later == len(far), less.interval),
+            far,
             "consumers that came in since the last beacon are not members yet",
         ),
         series=lines,
@@ -96,12 +115,13 @@ def cost_rises(rows: Rows) -> Finding:
     widest = max(row["proximity_m"] for row in beyond)
 
     def reading(words: str, x: str, lines: Sequence[str], at: Sequence[Row]) -> ClaimReading:
-        groups = grouped(at, *lines).values()
-        rising = sum(all(a < b for a, b in pairwise(curve(group, x, "cost").y)) for group in groups)
-        measured = f"rises at every step in {rising} of {len(groups)} lines; messages at the ends "
+        rising = [rises(group, x, "cost", "seed") for group in grouped(at, *lines).values()]
         ends = curve(at, x, "cost")
-        measured += f"{ends.at(ends.x[0], ends.x[-1]):.0f}"
-        return read_as(words, measured, rising == len(groups), at)
+        measured = (
+            f"rises at every step in {sum(line.holds for line in rising)} of {len(rising)} lines; messages at the ends "
+            f"{ends.at(ends.x[0], ends.x[-1]):.0f}"
+        )
+        return read_as(words, measured, every(rising), at)
 
     whole = rows_at(beyond, proximity_m=widest)
     reached = sum(row["reached"] for row in whole)
@@ -144,10 +164,9 @@ def moving_producers_cost_the_same(rows: Rows) -> Finding:
 
     def reading(words: str, column: str) -> ClaimReading:
         same = sum(a[column] == b[column] for a, b in pairs)
-        off = estimate(b[column] / a[column] - 1 for a, b in pairs)
-        measured = f"equal in {same} of {len(pairs)} pairs; B costs {off.mean:+.2%} in the mean"
-        holds = abs(off.mean) <= ALIKE
-        return ClaimReading(words, measured, holds, seeds_of(rows["cost"]), percent_interval(off))
+        off = estimate(100 * b[column] / a[column] - 100 for a, b in pairs)
+        measured = f"equal in {same} of {len(pairs)} pairs; B costs {off.mean:+.2f} % in the mean"
+        return read_as(words, measured, within(off, -ALIKE, ALIKE), rows["cost"])
 
     return found(reading("half-way between two beacons", "later_cost"), reading("at the beacon's instant", "cost"))
 
@@ -172,21 +191,19 @@ def speed_does_not_matter(rows: Rows) -> Finding:
     # The consumers' places at that instant follow from the seed alone: the cost must be the very same.
     places = grouped(rows["speed"], "scenario", "proximity_m", "seed").values()
     same = sum(len({row["cost"] for row in group}) == 1 for group in places)
-    holds = slope.low <= 0.0 <= slope.high
-    span = max(shortfall.y) - min(shortfall.y)
+    span = spread(less, "speed_mph", "less", "scenario", "proximity_m", "seed")
     return found(
         read_as(
             "half-way between two beacons",
             f"percent fewer messages than 1 + N_CP, by miles an hour: {shortfall:.2g}; {slope.slope:+.3f} for each",
-            holds,
+            Compared(slope.low <= 0.0 <= slope.high, slope.interval, 0.0),
             beyond,
-            slope,
             "the faster they are, the more consumers have come in since the last beacon",
         ),
         read_as(
-            f"half-way between two beacons, within {ALIKE:.0%}, as for a moving producer",
-            f"{span:.1f} % of the messages between the lowest and the highest speed",
-            span <= 100 * ALIKE,
+            f"half-way between two beacons, within {ALIKE:g} %, as for a moving producer",
+            f"{span.mean:.1f} % of the messages between the speeds that save most and least",
+            at_most(span, ALIKE),
             beyond,
         ),
         read_as(
@@ -211,17 +228,16 @@ def nothing_is_lost(rows: Rows) -> Finding:
         counted = {name: sum(row[name] for row in of) for name in ("expected", "delivered", "right")}
         lost = counted["expected"] - counted["right"]
         by_seed = grouped(of, "seed").values()
-        share = estimate(
-            1 - sum(row["right"] for row in group) / sum(row["expected"] for row in group) for group in by_seed
+        percent = estimate(
+            100 - 100 * sum(row["right"] for row in group) / sum(row["expected"] for row in group) for group in by_seed
         )
         precise = counted["right"] == counted["delivered"]
-        return ClaimReading(
+        return read_as(
             words,
             f"{lost:,} of {counted['expected']:,} expected deliveries lost ({lost / counted['expected']:.2%}); "
             f"{counted['delivered'] - counted['right']} unexpected",
-            lost == 0 and precise,
-            seeds_of(of),
-            percent_interval(share),
+            Compared(lost == 0 and precise, percent.interval),
+            of,
             "they were raised between a consumer's entry and its first beacon" if lost else "",
         )
 
@@ -248,15 +264,14 @@ def nothing_is_lost(rows: Rows) -> Finding:
 )
 def beacon_trade_off(rows: Rows) -> Finding:
     delay, beacons = (curve(rows["discovery"], "beacon_interval_s", column) for column in ("delay_s", "beacons_per_s"))
-    rises = all(a < b for a, b in pairwise(delay.y))
-    falls = all(a > b for a, b in pairwise(beacons.y))
+    later = rises(rows["discovery"], "beacon_interval_s", "delay_s", "speed_mph", "seed")
+    cheaper = rises(rows["discovery"], "beacon_interval_s", "beacons_per_s", "speed_mph", "seed", sign=-1)
     return found(
         read_as(
             "mean over speeds",
             f"seconds to discovery by period: {delay:.2g}; beacons a second: {beacons:.2g}",
-            rises and falls,
+            every([later, cheaper]),
             rows["discovery"],
-            delay.estimates[-1],
         ),
         series=[delay.series("delay")],
     )
@@ -275,15 +290,16 @@ def fast_consumers(rows: Rows) -> Finding:
         speed: curve(group, "beacon_interval_s", "discovered")
         for (speed,), group in grouped(rows["discovery"], "speed_mph").items()
     }
-    slow, fast = by_speed[min(by_speed)], by_speed[max(by_speed)]
+    rarest = rows_at(rows["discovery"], beacon_interval_s=max(row["beacon_interval_s"] for row in rows["discovery"]))
+    slow, fast = (rows_at(rarest, speed_mph=speed) for speed in (min(by_speed), max(by_speed)))
+    some_miss = Compared(any(row["discovered"] < 1 for row in fast))
     listed = "; ".join(f"{speed} miles an hour: {line:.3g}" for speed, line in by_speed.items())
     return found(
         read_as(
             "a proximity of 40 m, share that discovers it by beacon period in s",
             listed,
-            fast.y[-1] < 1.0 and fast.y[-1] < slow.y[-1],
+            every([some_miss, below(difference_to(fast, slow, "discovered", "seed"), 0.0)]),
             rows["discovery"],
-            fast.estimates[-1],
         ),
         series=[line.series(f"{speed} miles an hour") for speed, line in by_speed.items()],
     )
@@ -409,12 +425,11 @@ def beacons_cost_little(rows: Rows) -> Finding:
 def two_events_before_braking(rows: Rows) -> Finding:
     readings = []
     for (location_s, beacon_s), group in grouped(rows["braking"], "location_interval_s", "beacon_interval_s").items():
-        share = estimate(row["warned"] / row["vehicles"] for row in group)
+        percent = estimate(100 * row["warned"] / row["vehicles"] for row in group)
         words = f"beacons each {beacon_s:g} s, location " + (f"each {location_s:g} s" if location_s else "continuous")
-        holds = share.mean == 1.0
         reason = "the first beacon, or the location's update, may come up to a period after the vehicle has entered"
-        measured = f"{share.mean:.1%} of the vehicles get two"
-        readings.append(ClaimReading(words, measured, holds, share.count, percent_interval(share), reason))
+        measured = f"{percent.mean:.1f} % of the vehicles get two"
+        readings.append(read_as(words, measured, always(percent, 100.0), percent.count, reason))
     as_stated = [reading for reading in readings if reading.reading.endswith("location each 1 s")]
     return found(*as_stated, *(reading for reading in readings if reading not in as_stated))
 
@@ -475,16 +490,18 @@ def _flat(
     line = fit_line([log10(row["size"]) for row in of], [row["microseconds"] for row in of])
     middle = {size: median(row["microseconds"] for row in group) for (size,), group in grouped(of, "size").items()}
     typical = median(middle.values())
-    low, slope, high = (100 * value / typical for value in (line.low, line.slope, line.high))
+    percent = Line(*(100 * value / typical for value in (line.slope, line.intercept, line.low, line.high)))
     sizes = list(middle)
     lines = [Series(f"{operation}, microseconds", sizes, list(middle.values()))]
     if paper_microseconds is not None:
         lines.append(Series("notebook, figure 11", sizes, [paper_microseconds] * len(sizes), paper=True))
     measured = (
-        f"{typical:.1f} microseconds ({paper}); slope {slope:+.2f} % a decade, sizes {sizes[0]:,} to {sizes[-1]:,}"
+        f"{typical:.1f} microseconds ({paper}); slope {percent.slope:+.2f} % a decade, sizes {sizes[0]:,} to "
+        f"{sizes[-1]:,}"
     )
     why = "times rise or fall with the size, or were too noisy to tell"
-    return ClaimReading(words, measured, max(-low, high) <= FLAT_PERCENT, seeds_of(of), (low, high), why), lines
+    flat = within(percent, -FLAT_PERCENT, FLAT_PERCENT, surely=True)
+    return read_as(words, measured, flat, of, why), lines
 
 
 # Section 5.3.1: identifiers.
@@ -533,6 +550,10 @@ def forty_thousand_collide_by_chance(rows: Rows) -> Finding:
 # Section 5.4: accuracy.
 
 
+MOST = 0.5
+"The paper shows one run of each: a pattern is its usual outcome if more than this share of the seeds show it."
+
+
 def unreached(row: Row) -> float:
     """The share of the consumers inside that the event did not reach, with silent nodes."""
     return 0.0 if not row["inside"] else 1.0 - float(row["reached_with_silent"]) / float(row["inside"])
@@ -546,10 +567,10 @@ def shares_text(rows: Iterable[Row]) -> str:
     )
 
 
-def seeds_where(rows: Iterable[Row], pattern: Callable[[Sequence[Row]], bool]) -> tuple[int, int]:
-    """In how many seeds the rows show the pattern, and the number of seeds."""
-    groups = grouped(rows, "seed").values()
-    return sum(pattern(group) for group in groups), len(groups)
+def seeds_where(rows: Iterable[Row], pattern: Callable[[Sequence[Row]], bool]) -> tuple[int, Estimate]:
+    """In how many seeds the rows show the pattern, and in which share of all."""
+    shows = [pattern(group) for group in grouped(rows, "seed").values()]
+    return sum(shows), estimate(shows)
 
 
 def seeds_text(rows: Iterable[Row], pattern: Callable[[Sequence[Row]], bool]) -> str:
@@ -596,14 +617,14 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
 
     def reading(words: str, of: Sequence[Row]) -> ClaimReading:
         dense = [row for row in of if row["saturation"] > 60]
-        good, seeds = seeds_where(dense, all_reached)
+        good, share = seeds_where(dense, all_reached)
         return read_as(
             words,
-            f"no partition at all in {good} of {seeds} seeds ({seeds_text(dense, all_reached)}); "
+            f"no partition at all in {good} of {share.count} seeds ({seeds_text(dense, all_reached)}); "
             f"mean share unreached over all proximities: {shares_text(dense)}",
-            good > seeds / 2,
-            seeds,
-            why=reason,
+            above(share, MOST),
+            share.count,
+            reason,
         )
 
     return found(*(reading(words, of) for words, of in _areas_of_d(rows).items()))
@@ -617,9 +638,9 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
 )
 def roads_do_not_partition(rows: Rows) -> Finding:
     sparse = [row for row in rows_at(rows["accuracy"], saturation=60) if row["scenario"] in "AB"]
-    good, seeds = seeds_where(sparse, all_reached)
-    measured = f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}"
-    return stated(measured, good > seeds / 2, seeds=seeds)
+    good, share = seeds_where(sparse, all_reached)
+    measured = f"none in {good} of {share.count} seeds; mean share unreached {shares_text(sparse)}"
+    return stated(measured, above(share, MOST), seeds=share.count)
 
 
 @claim(
@@ -633,18 +654,19 @@ def roads_do_not_partition(rows: Rows) -> Finding:
 def sparse_areas_partition(rows: Rows) -> Finding:
     def reading(words: str, of: Sequence[Row]) -> ClaimReading:
         spread = [row for row in rows_at(of, saturation=60) if row["scenario"] not in ("A", "B")]
-        near, seeds = seeds_where(spread, all_reached_up_to_300_m)
+        near, _ = seeds_where(spread, all_reached_up_to_300_m)
         far, _ = seeds_where(spread, partitions_above_300_m)
-        both, _ = seeds_where(spread, lambda group: all_reached_up_to_300_m(group) and partitions_above_300_m(group))
-        holds = both > seeds / 2
+        both, share = seeds_where(
+            spread, lambda group: all_reached_up_to_300_m(group) and partitions_above_300_m(group)
+        )
         return read_as(
             words,
-            f"the pattern in {both} of {seeds} seeds: none up to 300 m in {near} "
+            f"the pattern in {both} of {share.count} seeds: none up to 300 m in {near} "
             f"({seeds_text(spread, all_reached_up_to_300_m)}), some above it in all three in {far} "
             f"({seeds_text(spread, partitions_above_300_m)}); mean share unreached {shares_text(spread)}",
-            holds,
-            seeds,
-            why="the areas of C, D and E are our choice, and the paper shows one run of each",
+            above(share, MOST),
+            share.count,
+            "the areas of C, D and E are our choice, and the paper shows one run of each",
         )
 
     sparse = rows_at(rows["accuracy"], saturation=60)
@@ -671,19 +693,18 @@ def gossip_saves(rows: Rows) -> Finding:
 
     def reading(words: str, of: Sequence[Row]) -> ClaimReading:
         dense = [row for row in of if row["saturation"] > 60]
-        mean = fmean(row["saved"] for row in saved(of))
+        percent = estimate(fmean(row["saved"] for row in group) for group in grouped(saved(of), "seed").values())
         lost = [row["covered"] - row["reached_with_gossip"] for row in dense]
-        good, seeds = seeds_where(dense, all_reached_by_gossip)
-        holds = mean > 0 and good > seeds / 2
+        good, share = seeds_where(dense, all_reached_by_gossip)
         return read_as(
             words,
-            f"{mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of {seeds} seeds "
-            f"({seeds_text(dense, all_reached_by_gossip)}); of the deliveries that flooding makes "
+            f"{percent.mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of "
+            f"{share.count} seeds ({seeds_text(dense, all_reached_by_gossip)}); of the deliveries that flooding makes "
             f"{100 * sum(lost) / sum(row['covered'] for row in dense):.3f} % are lost, "
             f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
-            holds,
-            seeds,
-            why="" if holds else "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
+            every([above(percent, 0.0), above(share, MOST)]),
+            share.count,
+            "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
         )
 
     by_scenario = grouped(saved(rows["accuracy"]), "scenario").items()
