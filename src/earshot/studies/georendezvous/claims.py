@@ -49,6 +49,8 @@ CLOSE = 1.1
 FLAT = 0.02
 "Of the direct path, for each doubling of the network: a smaller change counts as no dependence."
 AVERAGES = {"ratio": "all paths' hops over all direct ones", "path_ratio": "mean of each path's own ratio"}
+TESTED = 3000
+"The nodes of the paper's largest network."
 NOT_KEPT = "a subscriber keeps the first of its paths instead of the shortest"
 
 
@@ -333,7 +335,8 @@ def limit(k: float, draws: int = 200_000) -> float:
 @claim(
     "The chance of a path within l + 2kl does not vanish as the network grows",
     "section 3, theorem 3.1; conclusion ii",
-    "bounded below by a constant for every k",
+    "bounded below by a constant for every k (taken as: above the theorem's bound at every size, and beyond the "
+    "paper's sizes at least 95 % of what it is in a continuous square)",
     "nodes",
     "chance",
     log_x=True,
@@ -344,13 +347,14 @@ def does_not_vanish(rows: Rows) -> Finding:
     for k in (0.5, *(k for k in CLOSENESS if k != 0.5)):
         at_k = rows_at(rows["chances"], k=k)
         share, bound = curve(at_k, "nodes", "share"), curve(at_k, "nodes", "bound")
-        last, ends = share.estimates[-1], limit(k)
+        ends = limit(k)
+        largest = [row for row in at_k if row["nodes"] > TESTED] or rows_at(at_k, nodes=share.x[-1])
         more = [{**row, "more": row["share"] - row["bound"]} for row in at_k]
         bounded = above(curve(more, "nodes", "more"), 0.0, surely=True)
-        lasting = at_least(last, 0.95 * ends)
+        lasting = at_least(mean_of(largest, "share"), 0.95 * ends)
         measured = (
-            f"{share.estimates[0].mean:.2f} at {share.x[0]:g} nodes, {last.mean:.2f} at {share.x[-1]:g}; the theorem's "
-            f"bound {bound.estimates[-1].mean:.4f}, a continuous square's limit {ends:.2f}"
+            f"by nodes {share:.2f}; the theorem's bound at {share.x[-1]:g} nodes {bound.estimates[-1].mean:.4f}; "
+            f"beyond the paper's sizes {mean_of(largest, 'share').mean:.2f}, a continuous square's limit {ends:.2f}"
         )
         readings.append(read_as(f"k = {k:g}", measured, every([bounded, lasting]), _count(at_k)))
         lines += [share.series(f"measured, k = {k:g}"), bound.series(f"bound, k = {k:g}")]
@@ -366,7 +370,7 @@ def does_not_vanish(rows: Rows) -> Finding:
 )
 def nearly_constant(rows: Rows) -> Finding:
     readings = []
-    tested = [row for row in rows["chances"] if row["nodes"] <= 3000]
+    tested = [row for row in rows["chances"] if row["nodes"] <= TESTED]
     for k in (0.5, *(k for k in CLOSENESS if k != 0.5)):
         at_k = rows_at(tested, k=k)
         share = curve(at_k, "nodes", "share")
