@@ -46,9 +46,9 @@ DELAYS = {"delay_s": "mean delay of what arrived", "delay_p50_s": "median delay 
 
 
 def moves(rows: Sequence[Row], x: str, y: str, sign: int) -> Compared:
-    """Whether y rises (sign 1) or falls (-1) over x: no step back, and at the end it has moved. The figures are what a
-    value is above or below 95 or 105 % of an earlier one, seed by seed."""
-    by_x = [group for _, group in grouped([row for row in rows if row[y] is not None], x).items()]
+    """Whether y rises (sign 1) or falls (-1) over x: no step back, and at the end it has moved. The figures are by
+    how much a value is above 95 or 105 % of an earlier one, seed by seed."""
+    by_x = list(grouped([row for row in rows if row[y] is not None], x).values())
 
     def step(earlier: Sequence[Row], later: Sequence[Row], least: float) -> Estimate:
         return difference_to(later, earlier, y, "seed", times=1 + sign * least)
