@@ -242,20 +242,25 @@ def test_trees_must_rise_to_nearly_one_at_eight_and_fall_beyond():
     assert answers(claims.shorter_trees, trees=above_at_four) == [False] * 4
 
 
-def chance_rows(share, bound=0.01):
+def chance_rows(share, bound=0.01, sizes=(80, 600, 3000)):
     return [
         {"nodes": nodes, "network": i, "k": k, "share": share(k, nodes) + 0.001 * i, "bound": bound}
-        for nodes in (80, 600, 3000)
+        for nodes in sizes
         for k in (0.25, 0.5, 1.0)
         for i in range(3)
     ]
 
 
 def test_a_chance_that_sinks_below_its_limit_or_its_bound_vanishes():
-    assert answers(claims.does_not_vanish, chances=chance_rows(lambda k, _: limit(k))) == [True] * 3
+    assert answers(claims.does_not_vanish, chances=chance_rows(lambda k, _: limit(k))) == [True] * 6
     sinking = chance_rows(lambda k, nodes: limit(k) * 80 / nodes)
-    assert answers(claims.does_not_vanish, chances=sinking) == [False] * 3
-    assert answers(claims.does_not_vanish, chances=chance_rows(lambda k, _: limit(k), 0.9)) == [False] * 3
+    assert answers(claims.does_not_vanish, chances=sinking) == [False] * 6
+    assert answers(claims.does_not_vanish, chances=chance_rows(lambda k, _: limit(k), 0.9)) == [False] * 6
+
+
+def test_chances_beyond_the_papers_sizes_are_judged_together_and_at_the_largest_alone():
+    rows = chance_rows(lambda k, nodes: limit(k) * (1.1 if nodes == 10_000 else 0.9), sizes=(80, 10_000, 30_000))
+    assert answers(claims.does_not_vanish, chances=rows) == [True, False] * 3
 
 
 def test_a_chance_that_falls_by_more_than_a_tenth_is_not_nearly_constant():

@@ -357,6 +357,10 @@ def does_not_vanish(rows: Rows) -> Finding:
             f"beyond the paper's sizes {mean_of(largest, 'share').mean:.2f}, a continuous square's limit {ends:.2f}"
         )
         readings.append(read_as(f"k = {k:g}", measured, every([bounded, lasting]), _count(at_k)))
+        alone = every([bounded, at_least(share.estimates[-1], 0.95 * ends)])
+        at_largest = f"{share.estimates[-1].mean:.3f} at {share.x[-1]:g} nodes, a continuous square's limit {ends:.3f}"
+        networks = _count(rows_at(at_k, nodes=share.x[-1]))
+        readings.append(read_as(f"k = {k:g}, the largest size alone", at_largest, alone, networks))
         lines += [share.series(f"measured, k = {k:g}"), bound.series(f"bound, k = {k:g}")]
     return found(*readings, series=lines)
 
