@@ -13,7 +13,8 @@ and subscribers that require it; `--signatures` prints what one signature costs,
     git worktree add --detach ../before COMMIT && python benchmarks/live.py --beside ../before [--rounds 6]
 
 compares Earshot with an earlier Earshot. The side that is started first does better, so the two change
-places from round to round; the table has the medians over the rounds and their ratio.
+places from round to round. A side's figure is the geometric mean of two medians: of the rounds in which it was
+started first, and of the others. (One median over all rounds would lie between two groups that differ several times.)
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import resource
 import shutil
@@ -32,7 +34,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -530,11 +532,16 @@ def compare_with_checkout(other: Path, rounds: int, few: int, many: int) -> None
                 rows[side].append({**told[side], **fastest})
         for what in ("p50_us", "p99_us", "per_s", "publisher_cpu_us", "subscriber_cpu_us", "lost"):
             this, that = ([float(row[what]) for row in rows[side]] for side in ("this", "other"))
-            middles = statistics.median(this), statistics.median(that)
+            middles = both_places(this), both_places(that)
             ratio = f"{middles[0] / middles[1]:6.2f}" if middles[1] else f"{'-':>6}"
             each = ", ".join(f"{one:.0f}/{two:.0f}" for one, two in zip(this, that, strict=True))
             name = what.replace("publisher_cpu", "pub cpu").replace("subscriber_cpu", "sub cpu").replace("_", " ")
             print(f"{name:10} {subscribers:3} {middles[0]:10,.1f} {middles[1]:10,.1f} {ratio}   {each}", flush=True)
+
+
+def both_places(rounds: Sequence[float]) -> float:
+    """The geometric mean of the medians of every other round: a side is first in one half of them."""
+    return math.sqrt(statistics.median(rounds[::2]) * statistics.median(rounds[1::2]))
 
 
 def installed(system: str) -> bool:
