@@ -173,7 +173,8 @@ def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
         rows,
         "Intervals are 95 % confidence intervals over seeds, of the figure that is compared with the bound. "
         f"{RULE} Seeds 0: chance plays no part. Fails if: a change of the protocol by which the claim would fail.",
-        less=(3, 4, 9, 10),
+        more=(3, 4, 10),
+        less=(9,),
     )
     marks = marks_of(line.name for _, finding in pairs for line in finding.series)
     figures = [_figure(claim, finding, marks) for claim, finding in pairs if finding.series]
