@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from earshot.live.trust import Address
 
 WAITING_BYTES = 256
-"About what a waiting datagram takes beside its bytes."
+"About what a waiting datagram takes beside its bytes: it, its address and its place."
 
 
 PROOF_S = 2.0

@@ -38,7 +38,7 @@ from earshot.live.datagrams import (
 )
 from earshot.live.identity import Identity
 from earshot.live.network import NetworkSettings
-from earshot.live.newcomers import PROOF_S, NewcomerQueue, UnprovenDatagrams
+from earshot.live.newcomers import PROOF_S, WAITING_BYTES, NewcomerQueue, UnprovenDatagrams
 from earshot.live.peers import Peer, PeerLimits, Peers, RateLimits, digest_of
 from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import Gate, MulticastSockets, group_address
@@ -72,8 +72,6 @@ MOST_SHARED = 4.0
 "Work for newcomers counts as long as it took, but at most as this many times its processor time."
 FINISHED_BYTES = 1000
 "The most that it takes to remember a packet whose fragments have all come: its sender's name and two numbers."
-WAITING_BYTES = 256
-"About what a datagram takes that waits for the socket, beside its bytes: it, its address and its place."
 FRAME_BYTES = 480
 "The most bytes that a frame takes without its packets."
 

@@ -96,7 +96,7 @@ class ClaimReading:
 
     @property
     def bound_text(self) -> str:
-        """Empty if there is none."""
+        """The bound with three digits; empty if there is no bound."""
         return "" if self.bound is None else f"{self.bound:.3g}"
 
 
