@@ -27,14 +27,16 @@ def busy_and_sent(frames: Sequence[Frame], start: float, end: float, nodes: int)
     if not frames:
         return np.zeros(nodes), np.zeros(nodes)
     span_s = end - start
-    senders = np.fromiter((frame[2] for frame in frames), np.int64, len(frames))
-    begins = np.fromiter((frame[0] for frame in frames), np.float64, len(frames)).clip(start, end) - start
-    ends = np.fromiter((frame[1] for frame in frames), np.float64, len(frames)).clip(start, end) - start
-    counts = np.fromiter((len(frame[3]) + 1 for frame in frames), np.int64, len(frames))
-    who = np.fromiter(chain.from_iterable((frame[2], *frame[3]) for frame in frames), np.int64, int(counts.sum()))
-    order = np.argsort(who, kind="stable")
-    which = np.arange(len(frames)).repeat(counts)[order]
-    who = who[order]
+    began, ended, sent_by, sensed_by = zip(*frames, strict=True)
+    senders, each = np.array(sent_by, np.int64), np.arange(len(frames))
+    begins, ends = (np.array(times, np.float64).clip(start, end) - start for times in (began, ended))
+    counts = np.fromiter(map(len, sensed_by), np.int64, len(frames))
+    sensing = np.fromiter(chain.from_iterable(sensed_by), np.int64, int(counts.sum()))
+    # By node, then in the order of the frames. A sender among those who sense its frame is there twice: the second
+    # time adds nothing.
+    node_and_frame = np.concatenate([senders * len(frames) + each, sensing * len(frames) + each.repeat(counts)])
+    node_and_frame.sort()
+    who, which = np.divmod(node_and_frame, len(frames))
     # Each node gets a stretch of its own on one long time line, so that one running maximum serves all.
     offset = who * span_s
     until = offset + ends[which]
