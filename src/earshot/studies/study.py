@@ -289,12 +289,19 @@ def judge(study: Study, rows: Rows) -> list[Judged]:
     return [Judged(study.name, claim, claim.judge(rows)) for claim in study.claims]
 
 
+_TALLIED = {
+    (True, False): "hold",
+    (True, True): "hold by the mean while the interval contains the bound",
+    (False, False): "do not hold",
+    (False, True): "do not hold while the interval contains the bound",
+    (None, False): "cannot be measured here",
+}
+"By verdict, and whether the interval contains the bound."
+
+
 def tally(judged: Sequence[Judged]) -> str:
     """How many claims hold in their most natural reading; apart, those whose interval contains the bound."""
     first = [verdict.finding.readings[0] for verdict in judged]
     count = Counter((reading.holds, reading.in_doubt) for reading in first)
-    return (
-        f"{len(first)} claims in their most natural reading: {count[True, False]} hold, {count[True, True]} hold by "
-        f"the mean while the interval contains the bound, {count[False, False]} do not hold, {count[False, True]} do "
-        f"not hold while the interval contains the bound, {count[None, False]} cannot be measured here"
-    )
+    counted = [f"{count[verdict]} {words}" for verdict, words in _TALLIED.items() if count[verdict]]
+    return f"{len(first)} claims in their most natural reading: {', '.join(counted)}"
