@@ -57,13 +57,13 @@ EXPERIMENTS = (
             *cases(scenario=SCENARIOS, radio=[BASIC], seed=SEEDS),
             *cases(trace=["liverpool", "ns2", "market-town"], radio=[BASIC], seed=SEEDS),
         ],
-        quick=_quick(radio=[BASIC]),
+        quick=_quick(scenario=["base", "city"], radio=[BASIC]),
     ),
     Experiment(
         "traces",
         simulated,
         cases=cases(trace=list(TRACES), radio=[BASIC], protocol=FLOODS, seed=SEEDS),
-        quick=_quick(trace=["market-town"], radio=[BASIC], protocol=["hearsay", "cbf", "flooding"]),
+        quick=_quick(trace=["market-town"], duration_s=[60.0], radio=[BASIC], protocol=["hearsay", "cbf", "flooding"]),
     ),
     Experiment(
         "radios",
