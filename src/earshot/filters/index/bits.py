@@ -110,14 +110,16 @@ class Bits:
         self._resize(words=words + words // 16 + 1)
 
     def set(self, slot: int, rows: Iterable[int]) -> None:
+        flat, row_bytes = self._flat, self._row_bytes
         place, bit = slot >> 3, 1 << (slot & 7)
         for row in rows:
-            self._flat[row * self._row_bytes + place] |= bit
+            flat[row * row_bytes + place] |= bit
 
     def clear(self, slot: int, rows: Iterable[int]) -> None:
+        flat, row_bytes = self._flat, self._row_bytes
         place, others = slot >> 3, ~(1 << (slot & 7))
         for row in rows:
-            self._flat[row * self._row_bytes + place] &= others
+            flat[row * row_bytes + place] &= others
 
     def _resize(self, rows: int = 0, words: int = 0) -> None:
         old = self.words

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from math import inf, isnan, nan, nextafter
@@ -27,6 +26,8 @@ MOST_BOUNDS = 256
 "Bounds that cut the numbers of one source into cells; other bounds are rounded outwards and checked."
 MOST_ROUNDED = 3
 "Rounded ranges that are kept for a slot."
+NO_BOUND = -inf
+"Stands for the bound of a range that is open on one side: all numbers are above it, so it cuts none of them off."
 MOST_REMEMBERED = 4096
 "Values whose row a column remembers."
 
@@ -39,9 +40,12 @@ class ValueColumn(ABC, dict[Any, Handle]):
         self.source = source
         self.users = 0
         self._bits = bits
-        self._nothing = bits.new_row()
-        "The row of values that meet no test."
-        self._rows: NDArray[np.intp] | None = None
+        self.nothing = bits.new_row()
+        "The row of values that meet no test, and of events without a value."
+        self._cells: list[int] = []
+        "The rows of values that meet tests."
+        self.rows: NDArray[np.intp] = np.array([self.nothing], np.intp)
+        "Those of the cells, and the one above."
 
     def __missing__(self, value: Value) -> Handle:
         handle = self._bits.handles[self.row_of(value)]
@@ -50,19 +54,9 @@ class ValueColumn(ABC, dict[Any, Handle]):
         self[value] = handle
         return handle
 
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """All rows."""
-        if self._rows is None:
-            self._rows = np.array([*self._rows_of_cells(), self._nothing], np.intp)
-        return self._rows
-
     @abstractmethod
     def row_of(self, value: Value) -> int:
         """The row for this value."""
-
-    @abstractmethod
-    def _rows_of_cells(self) -> Iterable[int]: ...
 
     @abstractmethod
     def add(self, slot: int, test: Any) -> bool:
@@ -81,9 +75,13 @@ class ValueColumn(ABC, dict[Any, Handle]):
         return {self.row_of(value): None for value in values}
 
     def forget(self) -> None:
-        """Forget the handles of values: the rows have changed, or their matrix has moved."""
-        self._rows = None
+        """Forget the handles of values: the cells have changed, or the matrix has moved."""
         self.clear()
+
+    def _renew(self) -> None:
+        """Follow a change of the cells."""
+        self.rows = np.array([*self._cells, self.nothing], np.intp)
+        self.forget()
 
 
 class SameColumn(ValueColumn):
@@ -93,8 +91,11 @@ class SameColumn(ValueColumn):
         super().__init__(source, bits)
         self._same_as = SAME_AS[kind]
         self._is_of_texts = kind is SameText
-        self._wanted: dict[Any, int] = {}
-        self._uses: Counter[Any] = Counter()
+        self._wanted: list[Any] = []
+        "The value of each cell."
+        self._places: dict[Any, int] = {}
+        "The place of each wanted value's cell."
+        self._uses: dict[Any, int] = {}
 
     def __missing__(self, value: Value) -> Handle:
         # true, 1 and 1.0 are one dictionary key but three texts: a column of texts remembers only texts.
@@ -103,33 +104,48 @@ class SameColumn(ValueColumn):
         return super().__missing__(value)
 
     def row_of(self, value: Value) -> int:
-        return self._wanted.get(self._same_as(value), self._nothing)
-
-    def _rows_of_cells(self) -> Iterable[int]:
-        return self._wanted.values()
+        place = self._places.get(self._same_as(value))
+        return self.nothing if place is None else self._cells[place]
 
     def has_rows_for(self, test: Same) -> bool:
-        return test.wanted in self._wanted
+        return test.wanted in self._places
 
     def add(self, slot: int, test: Same) -> bool:
         wanted = test.wanted
-        if wanted not in self._wanted:
-            self._wanted[wanted] = self._bits.new_row(like=self._nothing)
-            self.forget()
+        place = self._places.get(wanted)
+        if place is None:
+            place = self._add_cell(wanted)
         self._uses[wanted] += 1
-        self._bits.set_in(self.rows, slot, 0, 0)
-        self._bits.set(slot, [self._wanted[wanted]])
+        self._bits.set_in(self.rows, slot, place, place + 1)
         return True
 
     def remove(self, slot: int, test: Same) -> None:
         rows = self.rows
         self._bits.set_in(rows, slot, 0, len(rows))
         wanted = test.wanted
-        self._uses[wanted] -= 1
-        if not self._uses[wanted]:
-            del self._uses[wanted]
-            self._bits.free_row(self._wanted.pop(wanted))
-            self.forget()
+        others = self._uses[wanted] - 1
+        if others:
+            self._uses[wanted] = others
+        else:
+            self._drop_cell(wanted)
+
+    def _add_cell(self, wanted: Any) -> int:
+        place = self._places[wanted] = len(self._cells)
+        self._wanted.append(wanted)
+        self._cells.append(self._bits.new_row(like=self.nothing))
+        self._uses[wanted] = 0
+        self._renew()
+        return place
+
+    def _drop_cell(self, wanted: Any) -> None:
+        """Drop the cell of a value that no test names any longer; the last cell takes its place."""
+        del self._uses[wanted]
+        place = self._places[wanted]
+        self._bits.free_row(self._cells[place])
+        last = self._wanted[-1]
+        self._wanted[place], self._cells[place], self._places[last] = last, self._cells[-1], place
+        del self._wanted[-1], self._cells[-1], self._places[wanted]
+        self._renew()
 
 
 class RangeColumn(ValueColumn):
@@ -139,12 +155,14 @@ class RangeColumn(ValueColumn):
     def __init__(self, source: Source, bits: Bits) -> None:
         super().__init__(source, bits)
         self._bounds: list[float] = []
-        self._uses: Counter[float] = Counter()
+        self._uses = {NO_BOUND: 1}
+        "How many ranges start or end at a bound."
         self._cells = [bits.new_row()]
-        self._handles = [bits.handles[self._cells[0]]]
+        self._handles: list[Handle] = []
         "Those of the cells."
         self._rounded: dict[int, int] = {}
         "By slot, the bounds that were rounded: bit i for bound i."
+        self._renew()
 
     def __missing__(self, value: Value) -> Handle:
         # Fractions seldom repeat: looking them up costs less than remembering them.
@@ -154,18 +172,15 @@ class RangeColumn(ValueColumn):
 
     def row_of(self, value: Value) -> int:
         number = number_of(value)
-        return self._nothing if isnan(number) else self._cells[bisect_right(self._bounds, number)]
+        return self.nothing if isnan(number) else self._cells[bisect_right(self._bounds, number)]
 
     def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
         """Two values may meet the two bounds of one range, so all cells between the values count."""
         numbers = [number for number in map(number_of, values) if not isnan(number)]
         if not numbers:
-            return [self._nothing]
+            return [self.nothing]
         first, last = bisect_right(self._bounds, min(numbers)), bisect_right(self._bounds, max(numbers))
         return self._cells[first : last + 1]
-
-    def _rows_of_cells(self) -> Iterable[int]:
-        return self._cells
 
     def forget(self) -> None:
         super().forget()
@@ -173,9 +188,10 @@ class RangeColumn(ValueColumn):
 
     def add(self, slot: int, test: Between) -> bool:
         rounded = 0
+        uses = self._uses
         for i, bound in enumerate(_bounds(test)):
-            if bound in self._uses or self._split_at(bound):
-                self._uses[bound] += 1
+            if bound in uses or self._split_at(bound):
+                uses[bound] += 1
             else:
                 rounded |= 1 << i
         if rounded:
@@ -187,21 +203,25 @@ class RangeColumn(ValueColumn):
     def remove(self, slot: int, test: Between) -> None:
         rows = self.rows
         self._bits.set_in(rows, slot, 0, len(rows))
+        uses = self._uses
         rounded = self._rounded.pop(slot, 0)
         for i, bound in enumerate(_bounds(test)):
             if not rounded & 1 << i:
-                self._uses[bound] -= 1
-                if not self._uses[bound]:
+                others = uses[bound] - 1
+                if others:
+                    uses[bound] = others
+                else:
                     self._join_at(bound)
 
     def _split_at(self, bound: float) -> bool:
         """Split the cell that holds the bound; False where there is no room for more cells."""
         if len(self._bounds) >= MOST_BOUNDS or self._bits.is_full:
             return False
+        self._uses[bound] = 0
         place = bisect_left(self._bounds, bound)
         self._bounds.insert(place, bound)
         self._cells.insert(place, self._bits.new_row(like=self._cells[place]))
-        self.forget()
+        self._renew()
         return True
 
     def _join_at(self, bound: float) -> None:
@@ -212,15 +232,12 @@ class RangeColumn(ValueColumn):
         row = self._cells.pop(place + 1)
         self._bits.words[self._cells[place]] |= self._bits.words[row]
         self._bits.free_row(row)
-        self.forget()
+        self._renew()
 
 
-def _bounds(test: Between) -> list[float]:
+def _bounds(test: Between) -> tuple[float, float]:
     """Where the range starts, and where it has just ended."""
-    bounds = [test.low] if test.low > -inf else []
-    if test.high < inf:
-        bounds.append(nextafter(test.high, inf))
-    return bounds
+    return test.low, nextafter(test.high, inf) if test.high < inf else NO_BOUND
 
 
 def new_column(test: SimpleTest, bits: Bits) -> ValueColumn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -24,20 +23,22 @@ RARE = 2048
 class IndexedPlan:
     """One plan of one filter, and where it is kept."""
 
-    __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "text_test")
+    __slots__ = ("filter", "group", "key", "plan", "same_tests", "slot", "sure", "text_test")
+
+    group: PlanGroup
+    slot: int | None
+    "In the group's table; None where the plan is one of few."
+    sure: bool
+    "Whether the group's own test is all that the plan asks for."
 
     def __init__(self, key: Hashable, filter: Filter, plan: Plan) -> None:
         self.key = key
         self.filter = filter
         self.plan = plan
+        self.same_tests = [test for test in plan.tests if not isinstance(test, Between)]
         self.text_test: tuple[str, str] | None = None
         "A field outside of objects and the text it must have, where the plan asks for one: the cheapest test."
-        self.group: PlanGroup | None = None
-        self.slot: int | None = None
-        "In the group's table; None where the plan is one of few."
-        self.sure = False
-        "Whether the group's own test is all that the plan asks for."
-        for test in plan.tests:
+        for test in self.same_tests:
             if isinstance(test, SameText) and isinstance(test.source, str) and "." not in test.source:
                 self.text_test = (test.source, test.wanted)
                 break
@@ -61,7 +62,7 @@ class PlanGroup:
         "The test that the plans of an inner group have in common."
         self._few: list[IndexedPlan] = []
         self._table: AttributeTable[IndexedPlan] | None = None
-        self._asked: Counter[Same] = Counter()
+        self._asked: dict[Same, int] = {}
         "How many plans ask for a value, where there is a table."
         self._by_value: dict[tuple[type[Same], Source], dict[Any, PlanGroup]] = {}
 
@@ -81,13 +82,13 @@ class PlanGroup:
 
     def remove(self, indexed: IndexedPlan) -> None:
         """Remove a plan of this group or of an inner one."""
-        group = indexed.group
-        assert group is not None
+        kept_in = indexed.group
         if indexed.slot is None:
-            group._few.remove(indexed)
+            kept_in._few.remove(indexed)
         else:
-            assert group._table is not None
-            group._table.remove(indexed.slot)
+            assert kept_in._table is not None
+            kept_in._table.remove(indexed.slot)
+        group: PlanGroup | None = kept_in
         while group is not None:
             group._discount(indexed)
             group = group._above
@@ -130,7 +131,7 @@ class PlanGroup:
     def _place_new(self, indexed: IndexedPlan) -> None:
         tests = self._same_tests(indexed)
         for test in tests:
-            self._asked[test] += 1
+            self._asked[test] = self._asked.get(test, 0) + 1
         self._place(indexed, tests)
         for test in tests if self._by_value else ():
             group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
@@ -157,7 +158,7 @@ class PlanGroup:
         group.add(indexed)
 
     def _same_tests(self, indexed: IndexedPlan) -> list[Same]:
-        tests = [test for test in indexed.plan.tests if not isinstance(test, Between)]
+        tests = indexed.same_tests
         return tests if self._test is None else [test for test in tests if not self._assures(test)]
 
     def _is_rare(self, test: Same) -> bool:
@@ -182,9 +183,7 @@ class PlanGroup:
 
     def _is_all(self, plan: Plan) -> bool:
         """Whether an event that meets the group's test meets the whole plan."""
-        if not plan.exact or plan.moves is not None or not all(map(self._assures, plan.tests)):
-            return False
-        return {test.source for test in plan.tests}.issuperset(plan.needs)
+        return plan.exact and plan.moves is None and all(map(self._assures, plan.tests))
 
     def _assures(self, test: SimpleTest) -> bool:
         """Whether this group or one above it has the test in common."""

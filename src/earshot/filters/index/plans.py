@@ -69,13 +69,13 @@ class Plan(msgspec.Struct, frozen=True):
     tests: tuple[SimpleTest, ...] = ()
     "At most one of a kind and source."
     needs: tuple[Source, ...] = ()
-    "Sources that must have a value, those of the tests among them."
+    "Sources that must have a value, whatever it is; a test already asks for a value from its own source."
     exact: bool = True
 
     @property
     def is_path_alone(self) -> bool:
         """Whether the plan is a path and nothing else."""
-        return self.moves is not None and self.exact and not self.needs
+        return self.moves is not None and self.exact and not self.tests
 
 
 _UNKNOWN = Plan(exact=False)
@@ -108,7 +108,7 @@ class _Plans(Alternatives[Plan]):
         test = _test(source, op, literal) if _is_gathered(source) else None
         if test is None:
             return self.present(source)
-        return Plan(tests=(test,), needs=(source,), exact=isinstance(source, str))
+        return Plan(tests=(test,), exact=isinstance(source, str))
 
     def of_path(self, path: LocationPath, here: InDocument) -> list[Plan]:
         """Of an absolute path its moves, with the predicates that are guards."""
@@ -134,11 +134,11 @@ def _is_gathered(source: Source) -> bool:
 
 
 def _test(source: Source, op: Comparison, literal: Literal) -> SimpleTest | None:
-    if isinstance(literal, bool):
-        return SameBoolean(source, literal) if op is _EQ else None
     if isinstance(literal, str):
         is_text = isinstance(source, InDocument) or moment(literal) is None
         return SameText(source, literal) if op is _EQ and is_text else None
+    if isinstance(literal, bool):
+        return SameBoolean(source, literal) if op is _EQ else None
     numbers = interval(op, literal)
     if numbers is None or not math.isfinite(literal):
         return None
@@ -197,10 +197,12 @@ def _of_comparisons(terms: tuple[Condition, ...]) -> Plan | None:
         if not isinstance(term, Compare) or not isinstance(term.operand, Field):
             return None
         name = term.operand.name
-        needs[name] = None
         test = _test(name, term.op, term.literal)
-        is_met_as_asked = test is not None and _include(test, tests)
-        exact = exact and is_met_as_asked
+        if test is None:
+            needs[name] = None
+            exact = False
+        elif not _include(test, tests):
+            exact = False
     return Plan(None, tuple(tests.values()), tuple(needs), exact)
 
 
@@ -228,7 +230,8 @@ def _include(test: SimpleTest, tests: _Tests) -> bool:
         return True
     if isinstance(known, Between) and isinstance(test, Between):
         low, high = max(known.low, test.low), min(known.high, test.high)
+        in_order = low <= high
         # Bounds in the wrong order: only several values can meet both tests; their span includes both.
-        tests[kind] = Between(test.source, min(low, high), max(low, high))
-        return low <= high
+        tests[kind] = Between(test.source, low, high) if in_order else Between(test.source, high, low)
+        return in_order
     return known == test

@@ -44,12 +44,10 @@ class EventShape:
     def __init__(
         self,
         names: tuple[Source, ...],
-        sources: frozenset[Source],
         is_nested: bool,
         columns: list[ValueColumn],
         row: int,
     ) -> None:
-        self.sources = sources
         self.is_nested = is_nested
         "Whether plans need values of objects that events of this shape may have."
         self.columns = columns
@@ -75,9 +73,13 @@ class AttributeTable(Generic[Owner]):
         "Slots that rows and ranges do not decide."
         self._columns: dict[tuple[type[SimpleTest], Source], ValueColumn] = {}
         self._without: dict[Source, int] = {}
-        "For each source that is needed, the row of the slots that do not need it."
+        "For each source that plans need without a test, the row of the slots that do not need it."
         self._needed: Counter[Source] = Counter()
+        self._sources: dict[Source, None] | None = None
+        "All sources that plans ask for a value; None until it is asked for."
         self._shapes: dict[tuple[Source, ...], EventShape] = {}
+        self._shape_rows: dict[frozenset[Source], int] = {}
+        "The rows of shapes. Shapes that differ only in sources that no plan asks for share one."
         self._taken: list[tuple[Plan, Owner] | None] = []
         self._keys: NDArray[np.object_] = np.empty(0, object)
         self._free: list[int] = []
@@ -99,14 +101,28 @@ class AttributeTable(Generic[Owner]):
                 self._without[source] = self._bits.new_row()
                 self._drop_shapes()
             self._needed[source] += 1
-        self._bits.clear(slot, [self._without[source] for source in plan.needs])
-        rounded = [test for test in plan.tests if not self._column_for(test).add(slot, test)]
+        if plan.needs:
+            self._bits.clear(slot, [self._without[source] for source in plan.needs])
+        asked = [*plan.needs]
+        rounded = []
+        for test in plan.tests:
+            source = test.source
+            asked.append(source)
+            column = self._columns.get((type(test), source))
+            if column is None:
+                column = self._add_column(test)
+            column.users += 1
+            if not column.add(slot, test):
+                rounded.append(test)
         if not plan.exact or len(rounded) > MOST_ROUNDED:
             self._unsure.add(slot)
         elif rounded:
             self._rounded.add(slot, [test for test in rounded if isinstance(test, Between)])
-        met = [shape.row for shape in self._shapes.values() if shape.sources.issuperset(plan.needs)]
-        self._bits.set(slot, [self._alive, *met])
+        met = [self._alive]
+        for sources, row in self._shape_rows.items():
+            if sources.issuperset(asked):
+                met.append(row)
+        self._bits.set(slot, met)
         self._follow_bits()
         return slot
 
@@ -116,14 +132,15 @@ class AttributeTable(Generic[Owner]):
         self._keys[slot] = self._taken[slot] = None
         self._unsure.discard(slot)
         self._rounded.remove(slot)
-        self._bits.clear(slot, [self._alive, *(shape.row for shape in self._shapes.values())])
+        self._bits.clear(slot, [self._alive, *self._shape_rows.values()])
         for test in plan.tests:
             column = self._columns[type(test), test.source]
             column.remove(slot, test)
             column.users -= 1
             if not column.users:
                 self._drop_column(test)
-        self._bits.set(slot, [self._without[source] for source in plan.needs])
+        if plan.needs:
+            self._bits.set(slot, [self._without[source] for source in plan.needs])
         for source in plan.needs:
             self._needed[source] -= 1
             if not self._needed[source]:
@@ -145,12 +162,12 @@ class AttributeTable(Generic[Owner]):
             return None
         if self._rounded.count or self._unsure:
             return self._collect_slots(np.asarray(slots, np.intp), content.get, keys)
-        keys.update(self._keys.take(slots).tolist())
+        keys.update(self._keys[slots].tolist())
         return []
 
     def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:
         """Collect for any event. Where a field has several values, the owners check all plans that may be met."""
-        sources = tuple(source for source in self._without if event_values.has(source))
+        sources = tuple(source for source in self._asked_sources() if event_values.has(source))
         shape = self._shapes.get(sources) or self._new_shape(sources)
         rows = self._bits.bytes
         met = rows[shape.row].copy()
@@ -171,7 +188,7 @@ class AttributeTable(Generic[Owner]):
         if self._rounded.count:
             slots = self._rounded.holding(slots, value)
         if not self._unsure:
-            keys.update(self._keys.take(slots).tolist())
+            keys.update(self._keys[slots].tolist())
             return []
         owners: list[Owner] = []
         for slot in slots.tolist():
@@ -192,7 +209,7 @@ class AttributeTable(Generic[Owner]):
         self._taken += [None] * 64
         if slot == self._bits.slots:
             self._bits.add_slots()
-            for row in (self._alive, *(shape.row for shape in self._shapes.values())):
+            for row in (self._alive, *self._shape_rows.values()):
                 self._bits.words[row, slot // 64 :] = 0
         if slot == WORTH_COMPILING:
             self._bits.compile()
@@ -213,13 +230,10 @@ class AttributeTable(Generic[Owner]):
         exact = plan.exact and len(tests) == len(plan.tests) and len(needs) == len(plan.needs)
         return Plan(None, tuple(tests), tuple(needs), exact)
 
-    def _column_for(self, test: SimpleTest) -> ValueColumn:
-        """The column for one more test like this."""
-        column = self._columns.get((type(test), test.source))
-        if column is None:
-            column = self._columns[type(test), test.source] = new_column(test, self._bits)
-            self._drop_shapes()
-        column.users += 1
+    def _add_column(self, test: SimpleTest) -> ValueColumn:
+        """The first column for tests like this."""
+        column = self._columns[type(test), test.source] = new_column(test, self._bits)
+        self._drop_shapes()
         return column
 
     def _drop_column(self, test: SimpleTest) -> None:
@@ -234,29 +248,36 @@ class AttributeTable(Generic[Owner]):
             for column in self._columns.values():
                 column.forget()
 
+    def _asked_sources(self) -> dict[Source, None]:
+        if self._sources is None:
+            self._sources = dict.fromkeys([*self._without, *(column.source for column in self._columns.values())])
+        return self._sources
+
     def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
-        """Shapes that differ only in names that no plan needs share a row."""
-        present = frozenset(source for source in sources if source in self._without)
-        is_nested = any(_is_inside(source, sources) for source in self._without)
+        asked = self._asked_sources()
+        present = frozenset(source for source in sources if source in asked)
+        is_nested = any(_is_inside(source, sources) for source in asked)
         if len(self._shapes) >= MOST_SHAPES:
             self._drop_shapes()
-        alike = (shape.row for shape in self._shapes.values() if shape.sources == present)
-        row = next(alike, None)
+        row = self._shape_rows.get(present)
         if row is None:
-            row = self._bits.new_row()
+            row = self._shape_rows[present] = self._bits.new_row()
             absent = [row for source, row in self._without.items() if source not in present]
+            absent += [column.nothing for column in self._columns.values() if column.source not in present]
             self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
         places = {source: place for place, source in enumerate(sources)}
         columns = [column for column in self._columns.values() if column.source in present]
         columns.sort(key=lambda column: places[column.source])
-        shape = self._shapes[sources] = EventShape(sources, present, is_nested, columns, row)
+        shape = self._shapes[sources] = EventShape(sources, is_nested, columns, row)
         self._follow_bits()
         return shape
 
     def _drop_shapes(self) -> None:
-        for row in {shape.row for shape in self._shapes.values()}:
+        for row in self._shape_rows.values():
             self._bits.free_row(row)
+        self._shape_rows.clear()
         self._shapes.clear()
+        self._sources = None
 
 
 def _is_inside(source: Source, names: tuple[Source, ...]) -> bool:
