@@ -135,13 +135,13 @@ class PlanGroup:
         self._place(indexed, tests)
         for test in tests if self._by_value else ():
             group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
-            if group is not None and not self._is_rare(test):
+            if group is not None and not self._rare([test]):
                 self._forget(test)
                 for one in group._plans():
                     self._place(one, self._same_tests(one))
 
     def _place(self, indexed: IndexedPlan, tests: list[Same]) -> None:
-        rare = [test for test in tests if self._is_rare(test)]
+        rare = self._rare(tests)
         if not rare:
             assert self._table is not None
             plan = indexed.plan
@@ -161,8 +161,10 @@ class PlanGroup:
         tests = indexed.same_tests
         return tests if self._test is None else [test for test in tests if not self._assures(test)]
 
-    def _is_rare(self, test: Same) -> bool:
-        return self._asked[test] < max(2, self.size // RARE)
+    def _rare(self, tests: list[Same]) -> list[Same]:
+        """The tests that few plans ask for."""
+        enough = max(2, self.size // RARE)
+        return [test for test in tests if self._asked[test] < enough]
 
     def _discount(self, indexed: IndexedPlan) -> None:
         """Count one plan less."""

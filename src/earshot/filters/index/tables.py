@@ -123,7 +123,8 @@ class AttributeTable(Generic[Owner]):
             if sources.issuperset(asked):
                 met.append(row)
         self._bits.set(slot, met)
-        self._follow_bits()
+        if self._handles is not self._bits.handles:
+            self._follow_bits()
         return slot
 
     def remove(self, slot: int) -> None:
@@ -243,10 +244,9 @@ class AttributeTable(Generic[Owner]):
 
     def _follow_bits(self) -> None:
         """Forget the handles of rows after the matrix has moved."""
-        if self._handles is not self._bits.handles:
-            self._handles = self._bits.handles
-            for column in self._columns.values():
-                column.forget()
+        self._handles = self._bits.handles
+        for column in self._columns.values():
+            column.forget()
 
     def _asked_sources(self) -> dict[Source, None]:
         if self._sources is None:
@@ -269,7 +269,8 @@ class AttributeTable(Generic[Owner]):
         columns = [column for column in self._columns.values() if column.source in present]
         columns.sort(key=lambda column: places[column.source])
         shape = self._shapes[sources] = EventShape(sources, is_nested, columns, row)
-        self._follow_bits()
+        if self._handles is not self._bits.handles:
+            self._follow_bits()
         return shape
 
     def _drop_shapes(self) -> None:
