@@ -75,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def is_path_alone(self) -> bool:
         """Whether the plan is a path and nothing else."""
-        return self.moves is not None and self.exact and not self.tests
+        return self.moves is not None and self.exact and not self.tests and not self.needs
 
 
 _UNKNOWN = Plan(exact=False)
