@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from earshot import Area, Circle, Ellipse, Event, EventType, Position, Velocity
-from earshot.errors import EventError, MalformedPacket, QualityError
+from earshot.errors import EventError, MalformedPacket, QualityError, SettingsError
 from earshot.quality import NAMES, PLAIN, Quality, attribute_text, check_kept, difference, quality_of
 from earshot.wire import MAX_PACKET_BYTES, decode
 
@@ -86,6 +86,10 @@ def test_the_attributes_of_a_quality_are_what_it_promises() -> None:
      ("lifespan_s", "0.001", "0"), ("deadline_s", "0.001", "0"), ("reliability", "reliable", "sure")],
 )  # fmt: skip
 def test_a_quality_is_bounded(name: str, right: str, wrong: str) -> None:
+    kind = {"reliability": str, "priority": int, "history": int}.get(name, float)
+    assert getattr(Quality(**{name: kind(right)}), name) == kind(right)
+    with pytest.raises(SettingsError, match=rf"^{name}"):
+        Quality(**{name: kind(wrong)})
     assert str(getattr(quality_of("Siren", {name: right}), name)) == right
     with pytest.raises(EventError, match=rf"^Siren: {name}"):
         quality_of("Siren", {name: wrong})
@@ -93,8 +97,10 @@ def test_a_quality_is_bounded(name: str, right: str, wrong: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(3, "3"), (3.0, "3"), (-3.0, "-3"), (0.0, "0"), (2.5, "2.5"), (1e300, "1e+300"), (math.inf, "inf"), (True, "True"),
-     ("left", "left")],
+    [(3, "3"), (3.0, "3"), (-3.0, "-3"), (0.0, "0"), (2.5, "2.5"), (1e300, "1e+300"),
+     (999_999_999_999_999.0, "999999999999999"),
+     (-1e15, "-1000000000000000.0"), (1e15, "1000000000000000.0"), (math.inf, "inf"),
+     (True, "True"), ("left", "left")],
 )  # fmt: skip
 def test_equal_values_have_equal_texts(value: object, text: str) -> None:
     assert attribute_text(value) == text

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from earshot import pairs
@@ -72,6 +72,8 @@ def test_pairs_are_the_same_however_many_candidates_are_in_memory(monkeypatch: p
 
 
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=12), st.integers(1, 15))
+@example([3, 3, 3, 3], 6)
+@example([3, 3, 1, 3], 6)
 def test_the_parts_cover_all_and_hold_no_more_than_allowed_unless_one_count_does(counts: list[int], most: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pairs, "CANDIDATES_AT_ONCE", most)
@@ -93,6 +95,14 @@ def test_a_wide_plane_has_no_more_cells_than_their_numbers_can_hold(monkeypatch:
     chance = np.random.default_rng(5)
     many = [(float(x), float(y)) for x, y in chance.uniform(0, 90, (30, 2))]
     assert found_pairs(many, 9.0) == true_pairs(many, 9.0, [0] * 30)
+
+
+def test_a_long_plane_has_no_more_cells_than_their_numbers_can_hold() -> None:
+    """Its longer side bounds the cells: by its shorter side, the numbers of these cells would exceed 64 bits."""
+    long_m, short_m = 1e13, 1e6
+    points = [(0.0, 0.0), (0.5, 0.5), (long_m, short_m), (long_m - 0.5, short_m)]
+    assert found_pairs(points, 1.0) == [(0, 1), (2, 3)]
+    assert found_pairs([(y, x) for x, y in points], 1.0) == [(0, 1), (2, 3)]
 
 
 def test_ranges_of_numbers_are_written_out_and_empty_ones_left_out() -> None:

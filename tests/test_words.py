@@ -93,7 +93,8 @@ def test_a_share_that_is_shown_is_near_and_neither_all_nor_nothing(value: float)
     ("value", "shown"),
     [(0.0051, "0.01"), (0.0049, "0.005"), (0.9949, "0.99"), (0.9951, "0.995"), (0.00051, "0.001"), (0.00049, "0.0005"),
      (0.9994, "0.999"), (0.9996, "0.9996"), (0.00006, "0.0001"), (0.00004, "< 0.0001"), (0.99994, "0.9999"),
-     (0.99996, "> 0.9999"), (1.5, "1.50"), (-0.5, "-0.50"), (math.inf, "–"), (-math.inf, "–")],
+     (0.99996, "> 0.9999"), (0.00005, "0.0001"), (0.99995, "> 0.9999"),
+     (1.5, "1.50"), (-0.5, "-0.50"), (math.inf, "–"), (-math.inf, "–")],
 )  # fmt: skip
 def test_a_share_has_two_decimals_and_more_only_where_two_would_mislead(value: float, shown: str) -> None:
     assert share(value) == shown

@@ -17,7 +17,7 @@ def share(value: float) -> str:
         shown = f"{value:.{decimals}f}"
         if value in (0.0, 1.0) or float(shown) not in (0.0, 1.0):
             return shown
-    return f"{value:.4f}" if 0.00005 <= value <= 0.99995 else "> 0.9999" if value > 0.5 else "< 0.0001"
+    return f"{value:.4f}" if 0.00005 <= value < 0.99995 else "> 0.9999" if value > 0.5 else "< 0.0001"
 
 
 def percent(value: float) -> str:

@@ -13,7 +13,9 @@ import pytest
 from earshot import Event
 from earshot.errors import ScenarioError, TraceError
 from earshot.pipeline.advice import advise as advising
+from earshot.pipeline.advice import judge as judging
 from earshot.pipeline.advice.advise import (
+    Afforded,
     Budget,
     Question,
     Regret,
@@ -23,15 +25,18 @@ from earshot.pipeline.advice.advise import (
     _left_out,
     _link_lifetime_s,
     _nothing_judged,
+    advise,
     events_per_s,
     presence_in,
     regret_of,
 )
-from earshot.pipeline.advice.judge import TraceJudge
+from earshot.pipeline.advice.judge import JudgedRun, TraceJudge
 from earshot.pipeline.advice.search import Measured, Round, SearchResult, Standing, TunedProtocol, standing_of
 from earshot.pipeline.advice.verdict import Verdict
-from earshot.pipeline.advice.windows import QUICK, TraceSlot, plan_windows
+from earshot.pipeline.advice.windows import QUICK, THOROUGH, Lengths, TraceSlot, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity
+from earshot.protocols.tuning import Surroundings
+from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 
 WINDOW = TraceSlot(100.0, 150.0, 7, 40.0, "dense")
 
@@ -99,6 +104,7 @@ class Timed:
     def __init__(self, seconds: float, failures: dict[TunedProtocol, str] | None = None) -> None:
         self.seconds = seconds
         self.failures = failures or {}
+        self.results: dict[tuple[TunedProtocol, TraceSlot], Measured] = {}
         self.overhead_s = 0.0
 
     def estimate_s(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> float:
@@ -138,6 +144,189 @@ def test_time_is_kept_for_the_report_and_for_a_second_judgement_of_the_rivals() 
     assert finalists(1.0, 39.0, *FIELD) == ["a", "b", "a wait=2", "c"]
     assert finalists(1.0, 38.9, *FIELD) == ["a", "b", "a wait=2"]
     assert finalists(1.0, 41.0, *FIELD) == ["a", "b", "a wait=2", "c", "d"]
+
+
+# What there is time for.
+
+
+PLAN = plan_windows([(0.0, 200.0), (300.0, 90.0), (600.0, 40.0)], 900.0, QUICK)
+SIX = [TunedProtocol(name) for name in "abcdef"]
+
+
+def afforded(left_s: float, seconds: float = 1.0, whole_s: float = 100.0, at_first: int | None = None) -> Afforded:
+    """So much is left of the budget; each candidate takes so long on each window. Somebody was measured before."""
+    judge = Timed(seconds)
+    judge.results = {(TunedProtocol("before"), WINDOW): Measured(0.9, 0.1, 1.0, 2.0)}
+    return Afforded(judge, Budget(whole_s, BEGAN - whole_s + left_s), PLAN, at_first)  # type: ignore[arg-type]
+
+
+def names(some: Sequence[TunedProtocol]) -> str:
+    return "".join(one.protocol for one in some)
+
+
+def test_before_the_first_run_all_are_tried_or_as_many_as_was_said() -> None:
+    for at_first, expected in ((None, "abcdef"), (4, "abcd")):
+        first = afforded(0.0, at_first=at_first)
+        first.judge.results.clear()
+        assert names(first.in_round(SIX, PLAN.rungs[0])) == expected
+
+
+def test_a_round_takes_six_tenths_of_what_two_judgements_and_the_report_leave_and_the_last_round_all() -> None:
+    # Two judgements of four candidates on two windows each take 16 s, the report 25 s.
+    brief, last = PLAN.rungs[0], PLAN.rungs[-1]
+    assert (len(brief), len(last)) == (2, 5)
+    assert names(afforded(41.0 + 20.0).in_round(SIX, brief)) == "abcdef", "12 s"
+    assert names(afforded(41.0 + 19.9).in_round(SIX, brief)) == "abcde"
+    assert names(afforded(41.0 + 30.0).in_round(SIX, last)) == "abcdef", "30 s"
+    assert names(afforded(41.0 + 29.9).in_round(SIX, last)) == "abcde"
+
+
+def test_where_its_share_is_too_little_for_four_a_round_takes_all_the_time_for_up_to_four() -> None:
+    brief = PLAN.rungs[0]
+    assert names(afforded(41.0 + 40.0 / 3.0 + 0.01).in_round(SIX, brief)) == "abcd", "8 s is its share"
+    assert names(afforded(41.0 + 13.0).in_round(SIX, brief)) == "abcd", "of 13 s, not six tenths of it"
+    assert names(afforded(41.0 + 8.0).in_round(SIX, brief)) == "abcd"
+    assert names(afforded(41.0 + 7.9).in_round(SIX, brief)) == "abc"
+    assert names(afforded(41.0).in_round(SIX, brief)) == ""
+
+
+def test_after_a_choice_was_overturned_all_are_judged_that_leave_time_for_the_report() -> None:
+    assert names(afforded(25.0 + 12.0).again(SIX, PLAN.unseen[1], 3)) == "abcdef"
+    assert names(afforded(25.0 + 11.9).again(SIX, PLAN.unseen[1], 3)) == "abcde"
+    assert names(afforded(25.0 + 6.0).again(SIX, PLAN.unseen[1], 3)) == "abc"
+
+
+def test_those_who_are_needed_are_judged_a_quarter_of_the_budget_over_time_and_fewer_than_three_not_at_all() -> None:
+    second = PLAN.unseen[1]
+    assert names(afforded(25.0 + 5.9).again(SIX, second, 4)) == "abcd"
+    assert names(afforded(8.0 - 25.0).again(SIX, second, 4)) == "abcd", "25 s are a quarter"
+    assert names(afforded(7.9 - 25.0).again(SIX, second, 4)) == "abc"
+    assert names(afforded(5.9 - 25.0).again(SIX, second, 4)) == ""
+    assert names(afforded(4.0 - 25.0).again(SIX, second, 2)) == "ab", "two are enough where two are needed"
+    assert names(afforded(3.9 - 25.0).again(SIX, second, 2)) == ""
+    assert names(afforded(8.0 - 50.0, whole_s=200.0).again(SIX, second, 4)) == "abcd"
+
+
+def test_further_windows_are_judged_if_the_choices_capacity_and_the_report_still_have_their_time() -> None:
+    def enough(left_s: float, *took_s: float) -> bool:
+        found = afforded(left_s)
+        found.judge.results |= {
+            (SIX[0], window): Measured(0.9, 0.1, 1.0, seconds)
+            for window, seconds in zip(PLAN.unseen[0], took_s, strict=False)
+        }
+        return found.more_windows(SIX[:3], PLAN.unseen[1])
+
+    assert [enough(25.0 + 6.0), enough(25.0 + 5.9)] == [True, False]
+    assert [enough(left_s, 0.5, 2.0) for left_s in (25.0 + 6.0 + 32.0, 25.0 + 6.0 + 31.9)] == [True, False], "16 runs"
+
+
+class MadeUp(TraceJudge):
+    """A judge without Spark: `cbf` delivers 0.9, `flooding` 0.6, `gossip` is too slow. All runs take a second."""
+
+    def __call__(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Any:
+        assert self.title == "advise-town"
+        for candidate in candidates:
+            if candidate.protocol == "gossip" or dict(candidate.chosen).get("retries") == 9:
+                self.failures[candidate] = "too slow"
+                continue
+            for window in windows:
+                delivery = {"cbf": 0.9, "flooding": 0.6}[candidate.protocol] - 0.01 * len(candidate.chosen)
+                place = candidate, window
+                self.results[place] = Measured(delivery, 0.1, 1.0, 1.0)
+                self.runs[place] = SimpleNamespace(id=f"{candidate} from {window.start_s:.0f}")  # type: ignore[assignment]
+        every = ((candidate, window) for candidate in candidates for window in windows)
+        return {place: self.results[place] for place in every if place in self.results}
+
+
+@pytest.mark.parametrize(
+    ("quick", "lengths", "unseen_count"), [(True, QUICK, 4), (False, THOROUGH, 6)], ids=["quick", "thorough"]
+)
+def test_a_question_is_answered_with_the_best_of_the_search_on_windows_that_it_did_not_see(
+    monkeypatch: pytest.MonkeyPatch,
+    tried: list[dict[str, Any]],
+    clock: list[float],
+    quick: bool,
+    lengths: Lengths,
+    unseen_count: int,
+) -> None:
+    def made(_lake: str, _trace: str, start_s: float, end_s: float) -> SimpleNamespace:
+        scenario = SimpleNamespace(start_s=start_s, node_count=40 + int(start_s > 500), span_s=end_s - start_s)
+        scenario.with_ = lambda **changes: SimpleNamespace(**{**vars(scenario), **changes})
+        return scenario
+
+    given = Surroundings(200, 110.0, 900.0, 900.0, 100.0, 8.0, 1.0, 60.0, math.inf)
+    presence = [(0.0, 90.0), (300.0, 200.0), (600.0, 40.0)]
+    judges, asked, said = [], [], []
+
+    def judge(*given: Any) -> MadeUp:
+        judges.append(MadeUp(*given))
+        return judges[0]
+
+    def rows_of(_lake: object, runs: list[str], wanted: dict[str, Any]) -> Any:
+        asked.append((runs, set(wanted)))
+        metrics = {
+            "all": [{"run": run, "metric": "expected", "value": 10.0} for run in runs],
+            "cause": [{"run": run, "key": "collided", "value": 5.0 if "flooding" in run else 1.0} for run in runs],
+        }
+        return SimpleNamespace(metrics=metrics)
+
+    def one_point(_rows: object, runs: dict[str, JudgedRun], words: str) -> Any:
+        names = sorted({run.name for run in runs.values()})
+        rankings = [SimpleNamespace(words=words, rows=[SimpleNamespace(variant=name) for name in names]), None]
+        return SimpleNamespace(leaderboard=SimpleNamespace(rankings=rankings))
+
+    monkeypatch.setattr(advising, "_surroundings", lambda *_: (presence, 900.0, given))
+    monkeypatch.setattr(advising, "TraceJudge", judge)
+    monkeypatch.setattr(advising, "Budget", lambda seconds: Budget(seconds, BEGAN))
+    monkeypatch.setattr(advising, "lake_rows", rows_of)
+    monkeypatch.setattr(advising, "as_one_point", one_point)
+    monkeypatch.setattr(advising, "_accepts", lambda *_: True)
+    monkeypatch.setattr(judging, "parallelism", lambda _session: 2)
+    lake: Any = SimpleNamespace(session=None, folder=SimpleNamespace(root="lake"))
+    additions: Any = SimpleNamespace(scenario=made)
+    question = Question("town", None, additions, protocols=("flooding", "cbf", "gossip"), budget_s=600.0, quick=quick)
+
+    def say(words: str) -> None:
+        said.append(words)
+        clock[0] += 10.0
+
+    advice = advise(lake, question, say)
+    assert advice.surroundings.fewest_nodes == 40, "of the window with the fewest nodes"
+    assert judges[0].most_per_s == pytest.approx(600.0 / 12.0 / lengths.long_s), "a long window's run"
+    assert advice.plan.lengths == lengths
+    first_round = [standing.candidate for standing in advice.search.rounds[0].standings]
+    assert (TunedProtocol("cbf") in first_round) is not quick, "a quick search begins with the first guesses alone"
+    assert advice.chosen.protocol == "cbf"
+    assert quick or not advice.chosen.chosen, "the defaults"
+    assert advice.standings[0].candidate == advice.chosen
+    assert advice.names[advice.chosen] == "cbf"
+    assert (advice.row.variant, advice.ranking.words) == ("cbf", f"{unseen_count} unseen windows")  # type: ignore[attr-defined]
+    assert {one.protocol for one in advice.names} == {"cbf", "flooding"}
+    assert {run.window for run in advice.runs.values()} == set(range(unseen_count))
+    unseen = [window for group in advice.plan.unseen for window in group]
+    own = {f"{advice.chosen} from {window.start_s:.0f}": JudgedRun(n, "cbf") for n, window in enumerate(unseen)}
+    assert own.items() <= advice.runs.items()
+    assert asked == [(list(advice.runs), {"all", "type", "cause"})]
+    assert advice.losses == {"collided": pytest.approx(0.1)}, "the choice's alone"
+    assert advice.left_out == {"gossip": "too slow"}
+    assert advice.failed == {}, "those of protocols that are left out are not told twice"
+    assert advice.regret is not None
+    assert (advice.regret.best, advice.regret.delivery) == (advice.chosen, 0.0)
+    assert advice.capacity == ProtocolCapacity("own", 4.0, False, ())
+    densest = max(unseen, key=lambda window: window.present)
+    assert (tried[0]["scenario"].start_s, tried[0]["seeds"]) == (densest.start_s, [densest.seed])
+    assert (tried[0]["scenario"].warm_up_s, tried[0]["scenario"].cool_down_s) == (
+        lengths.warm_up_s,
+        lengths.cool_down_s,
+    )
+    assert said == ["trying protocols", "judging on windows that the search did not see"]
+    assert advice.took_s == 20.0
+
+
+def test_only_settings_that_a_protocol_takes_are_tried() -> None:
+    scenario = Scenario(duration_s=10.0, nodes={"n": NodeGroup(count=3)})
+    assert advising._accepts(scenario, "cbf", {})
+    assert not advising._accepts(scenario, "cbf", {"nonsense": 1.0})
 
 
 # Protocols.
@@ -295,3 +484,4 @@ def test_a_question_asks_for_delivery_of_all_protocols_in_twelve_minutes_unless_
     question.scenario("lake", WINDOW)
     assert asked == [("lake", "town", 100.0, 150.0)]
     assert (question.window, question.budget_s, question.quick) == (None, 12 * 60.0, False)
+    assert advising.QUICK_BUDGET_S == 4 * 60.0

@@ -114,6 +114,70 @@ def test_why_a_run_failed(error: str | None, processor_s: float | None, words: s
     assert _reason(outcome("a", "failed", error=error, took_s=12.0, processor_s=processor_s)) == words
 
 
+class Swept:
+    """A campaign in which every run takes four seconds by the clock, two at a time; those of `flood` fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[str, list[str], float]] = []
+        self.figures_of: list[str] = []
+        self.now = 100.0
+        self.around_s = 7.0
+        "What the stages around the runs take."
+        monkeypatch.setattr(judging, "Run", self.run)
+        monkeypatch.setattr(judging, "Campaign", lambda title, runs: SimpleNamespace(title=title, runs=runs))
+        monkeypatch.setattr(judging, "run_campaign", self.campaign)
+        monkeypatch.setattr(judging, "whole_run_figures", self.figures)
+        monkeypatch.setattr(judging, "time", SimpleNamespace(monotonic=lambda: self.now))
+        stopped = outcome("relay 10 2.0", "failed", error="RunTooSlow: 90 s", took_s=90.0, processor_s=90.0)
+        monkeypatch.setattr(judging, "outcomes_in", lambda _lake, _status: [stopped])
+
+    def run(self, scenario: TraceSlot, protocol: str, settings: dict[str, float], seed: int) -> SimpleNamespace:
+        assert seed == scenario.seed
+        wait = settings.get("wait", "")
+        return SimpleNamespace(id=f"{protocol} {scenario.duration_s:.0f} {wait}".strip())
+
+    def campaign(self, lake: object, campaign: Any, say: object, progress: object, most_s: float) -> list[Outcome]:
+        del lake, say, progress
+        self.asked.append((campaign.title, [run.id for run in campaign.runs], most_s))
+        self.now += 4.0 * len(campaign.runs) / 2 + self.around_s
+        return [
+            outcome(
+                run.id,
+                "failed" if "flood" in run.id else "done",
+                took_s=4.0,
+                error="KeyError: x",
+                processor_s=3.0,
+            )
+            for run in campaign.runs
+        ]
+
+    def figures(self, _lake: object, runs: list[str], names: tuple[str, ...]) -> dict[str, dict[str, float]]:
+        assert {"delivery_of_reachable", "airtime_mean", "latency_p95_s"} <= set(names)
+        self.figures_of = list(runs)
+        figures = {"delivery_of_reachable": 0.8, "airtime_mean": 0.1, "latency_p95_s": 1.0}
+        return {run: figures if run.endswith("10") else {"ceiling": 0.0} for run in runs}
+
+
+def test_candidates_are_measured_by_runs_that_finish_and_those_that_fail_are_remembered(
+    judge: TraceJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept = Swept(monkeypatch)
+    judge.most_per_s = 2.0
+    slow = TunedProtocol("relay", (("wait", 2.0),), {"wait": 2.0})
+    found = judge([RELAY, FLOOD, slow], [SHORT, LONG])
+    runs = ["relay 10", "relay 40", "flood 10", "flood 40", "relay 40 2.0"]
+    assert swept.asked == [("a title", runs, 2.0 * 40.0)], "and not what was stopped before after as long"
+    assert swept.figures_of == ["relay 10", "relay 40", "relay 40 2.0"]
+    assert found == judge.results == {(RELAY, SHORT): Measured(0.8, 0.1, 1.0, 4.0)}, "nothing is reachable in the other"
+    assert {place: run.id for place, run in judge.runs.items()} == {(RELAY, SHORT): "relay 10"}
+    assert judge.failures == {FLOOD: "KeyError: x", slow: "a run takes more than 90 s of processor time here"}
+    assert sorted(judge.outcomes) == sorted([*runs, "relay 10 2.0"])
+    assert judge.overhead_s == 7.0
+    swept.around_s = 1.0
+    assert judge([FLOOD], [SHORT]) == {}, "only what was asked for"
+    assert judge.overhead_s == 2.0, "at least"
+
+
 def test_the_second_candidate_of_a_protocol_gets_a_number() -> None:
     third = TunedProtocol("relay", (("wait", 3.0),))
     assert short_names([RELAY, FLOOD, SLOW_RELAY, third]) == {

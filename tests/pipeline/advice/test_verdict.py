@@ -172,6 +172,21 @@ def test_further_windows_in_which_nobody_receives_leave_the_verdict_and_first_on
         judge_choice([RELAY, CARRIER], [[""], ["u"]], *asked)
 
 
+def test_a_rivals_windows_count_by_the_choices_protocol_where_the_choice_itself_was_not_measured():
+    """The search varied the relay: on its first window two others of its kind delivered 0.6 and 0.8, the flood 0.72."""
+    quick, slow = (TunedProtocol("relay", (("wait", wait),)) for wait in (1.0, 2.0))
+    measured = {
+        (one, "s"): Measured(delivery, 0.1, 1.0) for one, delivery in ((quick, 0.6), (slow, 0.8), (FLOOD, 0.72))
+    }
+
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        delivery = {RELAY: 0.90, FLOOD: 0.80}
+        return {(one, window): Measured(delivery[one], 0.1, 1.0) for one in candidates for window in windows}
+
+    verdict = judge_choice([RELAY, FLOOD], [["u"]], judge, measured, Goal.DELIVERY, lambda some, *_: some)
+    assert verdict.fell_short == {FLOOD: pytest.approx(((0.7 - 0.72) + (0.9 - 0.8)) / 2)}
+
+
 class Beside:
     """Both deliver alike; the other is a little dearer on the first windows and half as dear on the further ones."""
 

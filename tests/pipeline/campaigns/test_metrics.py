@@ -8,32 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hand_log import airtime, publish, record
 from pyspark.sql import DataFrame, SparkSession
 
 from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.campaigns.run_figures import area_of, figures_of
 from earshot.pipeline.campaigns.run_pairs import READ, asked_rows, condensed, condensed_log
 from earshot.pipeline.lake.tables import EXPECTED, LOG, RUNS, arrow_schema
-from earshot.records import COLUMNS
 
 pytestmark = pytest.mark.spark
-
-BLANK: dict[str, Any] = {
-    name: {"float64": float("nan"), "int64": -1, "int32": -1, "string": ""}[kind] for name, kind in COLUMNS.items()
-}
-
-
-def record(time: float, node: str, kind: str, **values: Any) -> dict[str, Any]:
-    return {"run": "r", **BLANK, "time": time, "node": node, "kind": kind, **values}
-
-
-def publish(time: float, node: str, event: str, type: str, **values: Any) -> dict[str, Any]:
-    return record(time, node, "publish", event=event, detail=f'{{"type":"{type}","content":{{}}}}', **values)
-
-
-def airtime(time: float, node: str, span_s: float, busy_s: float) -> dict[str, Any]:
-    return record(time, node, "airtime", detail=f'{{"span_s":{span_s},"busy_s":{busy_s},"sent_s":0.0}}')
-
 
 LOG_ROWS = [
     publish(1.0, "a", "early", "Siren"),  # in the warm-up: does not count

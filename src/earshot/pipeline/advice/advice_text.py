@@ -379,11 +379,16 @@ def _times(ours: float, theirs: float, what: str) -> str:
     if not (theirs > 0 and math.isfinite(ours)):
         return f"other {what}"
     ratio = ours / theirs
-    return f"the same {what}" if abs(ratio - 1.0) < 0.05 else f"{ratio:.2g} times the {what}"
+    return f"the same {what}" if abs(ratio - 1.0) < 0.05 else f"{_two_digits(ratio)} times the {what}"
 
 
 def _time(value: float) -> str:
-    return f"{value:.2g} s" if value >= 0.1 else f"{1000 * value:.2g} ms"
+    return f"{_two_digits(value)} s" if value >= 0.1 else f"{_two_digits(1000 * value)} ms"
+
+
+def _two_digits(value: float) -> str:
+    """Two digits that count, and all those before the point: 0.43, 2.1, 150."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
 
 
 def _long(seconds: float) -> str:

@@ -162,6 +162,44 @@ class Budget:
         return self.seconds - self.spent_s
 
 
+@dataclass(frozen=True)
+class Afforded:
+    """What there is time for, from what runs took so far."""
+
+    judge: TraceJudge
+    budget: Budget
+    plan: WindowPlan
+    at_first: int | None = None
+    "Before any run took its time, at most this many are tried; None: all."
+
+    def in_round(self, some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
+        """Those of a round of the search: at most a share of the time is for it, unless that is too little for four."""
+        if not self.judge.results:
+            return some[: self.at_first]
+        # There must be time left for two judgements of the leader and its strongest rivals.
+        unseen_s = [self.judge.estimate_s(some[:FINALISTS], group) for group in self.plan.unseen]
+        left_s = self.budget.left_s - RESERVE_S - math.fsum(unseen_s)
+        share_s = left_s if windows == self.plan.rungs[-1] else SHARE * left_s
+        within = self.judge.within(some, windows, share_s)
+        return within if len(within) >= FINALISTS else self.judge.within(some[:FINALISTS], windows, left_s)
+
+    def again(
+        self, some: Sequence[TunedProtocol], windows: Sequence[TraceSlot], fewest: int
+    ) -> Sequence[TunedProtocol]:
+        """Those of the judgement after a choice was overturned; none where a choice could be compared with too few."""
+        within = self.judge.within(some, windows, self.budget.left_s - RESERVE_S)
+        if len(within) < fewest:
+            overtime_s = OVERTIME * self.budget.seconds
+            within = self.judge.within(some[:fewest], windows, self.budget.left_s + overtime_s)
+        return within if len(within) >= min(fewest, FEWEST_JUDGED) else ()
+
+    def more_windows(self, some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> bool:
+        """Whether these can be judged on further windows, and the capacity of the first still be found."""
+        known = [(some[0], window) for window in self.plan.unseen[0] if (some[0], window) in self.judge.results]
+        capacity_s = CAPACITY_RUNS * max((self.judge.results[place].took_s for place in known), default=0.0)
+        return self.judge.estimate_s(some, windows) <= self.budget.left_s - RESERVE_S - capacity_s
+
+
 def advise(lake: Lake, question: Question, say: Say | None = None, progress: Progress | None = None) -> Advice:
     """The answer to the question. Runs are kept in the lake: the same question goes on from what is there."""
     say = say or (lambda _: None)
@@ -176,38 +214,15 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     # Settings that fit the window with the fewest nodes fit all of them.
     surroundings = replace(surroundings, fewest_nodes=smallest.node_count)
     tunables = {name: protocol(name).tuning(surroundings) for name in _in_order(question.protocols)}
-
-    first_group, second_group = plan.unseen
-
-    def affords(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
-        if not judge.results:
-            return some[: len(tunables)] if question.quick else some
-        # There must be time left for two judgements of the leader and its strongest rivals.
-        last_s = judge.estimate_s(some[:FINALISTS], first_group) + RESERVE_S
-        last_s += judge.estimate_s(some[:FINALISTS], second_group)
-        left_s = budget.left_s - last_s
-        share_s = left_s if windows == plan.rungs[-1] else SHARE * left_s
-        within = judge.within(some, windows, share_s)
-        return within if len(within) >= FINALISTS else judge.within(some[:FINALISTS], windows, left_s)
-
-    def affords_again(
-        some: Sequence[TunedProtocol], windows: Sequence[TraceSlot], fewest: int
-    ) -> Sequence[TunedProtocol]:
-        within = judge.within(some, windows, budget.left_s - RESERVE_S)
-        if len(within) < fewest:
-            within = judge.within(some[:fewest], windows, budget.left_s + OVERTIME * budget.seconds)
-        return within if len(within) >= min(fewest, FEWEST_JUDGED) else ()
-
-    def affords_more(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> bool:
-        measured = [
-            judge.results[some[0], window].took_s for window in first_group if (some[0], window) in judge.results
-        ]
-        capacity_s = CAPACITY_RUNS * max(measured, default=0.0)
-        return judge.estimate_s(some, windows) <= budget.left_s - RESERVE_S - capacity_s
-
+    afforded = Afforded(judge, budget, plan, len(tunables) if question.quick else None)
     say("trying protocols")
     search = HalvingSearch(
-        tunables, plan.rungs, judge, question.goal, affords, lambda name, given: _accepts(smallest, name, given)
+        tunables,
+        plan.rungs,
+        judge,
+        question.goal,
+        afforded.in_round,
+        lambda name, given: _accepts(smallest, name, given),
     )
     found = search.run()
     if found is None:
@@ -215,7 +230,7 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     say("judging on windows that the search did not see")
     finalists = _finalists(found, judge, plan, budget)
     verdict = judge_choice(
-        finalists, plan.unseen, judge, dict(judge.results), question.goal, affords_again, affords_more
+        finalists, plan.unseen, judge, dict(judge.results), question.goal, afforded.again, afforded.more_windows
     )
     chosen, standings = verdict.chosen, verdict.standings
     names = short_names([chosen, *(standing.candidate for standing in standings if standing.candidate != chosen)])
