@@ -117,14 +117,19 @@ def test_a_window_in_a_break_of_the_trace_has_no_nodes(tmp_path: Path, spark: Sp
 
 
 def test_losses_are_means_of_the_windows_as_the_ceiling_is() -> None:
-    counts = [("a", 40.0), ("b", 10.0), ("empty", 0.0), ("other", 10.0)]
+    counts = [("a", 40.0), ("b", 10.0), ("empty", 0.0), ("one", 1.0), ("other", 10.0)]
     whole = [{"run": run, "metric": "expected", "value": value} for run, value in counts]
     causes = [
         {"run": "a", "key": "impossible", "value": 4.0},
         {"run": "b", "key": "impossible", "value": 5.0},
         {"run": "b", "key": "expired", "value": 2.0},
+        {"run": "one", "key": "never heard", "value": 1.0},
         {"run": "other", "key": "expired", "value": 9.0},
     ]
     rows = LakeRows([], {"all": whole, "cause": causes})
-    lost = losses_by_cause(rows, {"a", "b", "empty"})
-    assert list(lost.items()) == [("impossible", pytest.approx((0.1 + 0.5) / 2)), ("expired", pytest.approx(0.2 / 2))]
+    lost = losses_by_cause(rows, {"a", "b", "one", "empty"})
+    assert list(lost.items()) == [
+        ("never heard", pytest.approx(1.0 / 3)),
+        ("impossible", pytest.approx((0.1 + 0.5) / 3)),
+        ("expired", pytest.approx(0.2 / 3)),
+    ]

@@ -35,6 +35,7 @@ from earshot.pipeline.advice.search import Measured, Round, SearchResult, Standi
 from earshot.pipeline.advice.verdict import Verdict
 from earshot.pipeline.advice.windows import QUICK, THOROUGH, Lengths, TraceSlot, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity
+from earshot.pipeline.traces.trace_scenario import EmptyWindow
 from earshot.protocols.tuning import Surroundings
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 
@@ -88,6 +89,10 @@ def test_what_the_choice_does_better_than_the_best_is_no_regret() -> None:
 def test_a_price_of_nothing_or_without_end_is_not_exceeded(theirs: float) -> None:
     own, best = standing("own", 0.9, 0.3, 4.0), standing("best", 0.9, theirs, theirs)
     assert regret_of(verdict(own, best)) == Regret(best.candidate, 0.0, 0.0, 0.0)
+
+
+def test_a_regret_of_delivery_and_cost_alone_has_none_of_latency() -> None:
+    assert Regret(standing("best").candidate, 0.1, 0.2).latency == 0.0
 
 
 def test_a_choice_that_was_judged_alone_has_no_regret_to_tell() -> None:
@@ -321,6 +326,62 @@ def test_a_question_is_answered_with_the_best_of_the_search_on_windows_that_it_d
     )
     assert said == ["trying protocols", "judging on windows that the search did not see"]
     assert advice.took_s == 20.0
+
+
+@pytest.mark.parametrize(
+    ("window", "empty", "played"),
+    [((100.0, 400.0), False, [(220.0, 280.0)]), ((100.0, 140.0), False, [(100.0, 140.0)]),
+     ((100.0, 400.0), True, [(220.0, 280.0), (100.0, 400.0)])],
+    ids=["a minute in the middle", "a short trace", "nobody in the middle"],
+)  # fmt: skip
+def test_what_protocols_learn_comes_from_the_profile_and_a_minute_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, window: tuple[float, float], empty: bool, played: list[tuple[float, float]]
+) -> None:
+    asked: list[tuple[float, float]] = []
+
+    def made(_lake: str, _trace: str, start_s: float, end_s: float) -> Any:
+        asked.append((start_s, end_s))
+        if empty and len(asked) == 1:
+            raise EmptyWindow("trace town has no node there")
+        return SimpleNamespace(area=SimpleNamespace(width_m=900.0, height_m=700.0))
+
+    def profiled(_lake: object, trace: str, ranges: Sequence[float], say: Any) -> Any:
+        assert (trace, 160.0 in ranges, list(ranges)) == ("town", True, sorted({*ranges}))
+        say("contacts")
+        at = {160.0: SimpleNamespace(mean_neighbours=8.0, contact_s=SimpleNamespace(p50=20.0))}
+        return profile(
+            [(window[0] + 5.0, 3)], start=window[0], end=window[1], nodes=300, mean_present=80.0,
+            speed_m_s=SimpleNamespace(p50=9.0), at=at.__getitem__,
+        )  # fmt: skip
+
+    begins = []
+
+    def window_of(root: str, trace: str, about: Any, start_s: float, end_s: float) -> Any:
+        begins.append((root, trace, about.start, start_s, end_s))
+        return SimpleNamespace(start_s=window[0], end_s=window[1])
+
+    monkeypatch.setattr(advising, "trace_about", lambda _root, _trace: SimpleNamespace(start=100.0))
+    monkeypatch.setattr(advising, "relative_window", lambda _about, given: given or (None, window[1]))
+    monkeypatch.setattr(advising, "window_of", window_of)
+    monkeypatch.setattr(advising, "radio_range_m", lambda _scenario: 160.0)
+    monkeypatch.setattr(advising, "profile_trace", profiled)
+    monkeypatch.setattr(advising, "events_per_s", lambda _scenario: 0.5)
+    radio = SimpleNamespace(airtime_s=lambda size: size / 1000.0)
+    monkeypatch.setattr(advising, "radio_of", {"wifi": radio, "none": None}.__getitem__)
+    said: list[str] = []
+
+    def ask(given: tuple[float, float] | None, radio: str) -> Any:
+        asked.clear()
+        additions: Any = SimpleNamespace(scenario=made, radio=radio)
+        lake: Any = SimpleNamespace(folder=SimpleNamespace(root="lake"))
+        return advising._surroundings(lake, Question("town", given, additions), said.append)
+
+    presence, end_s, around = ask(None, "wifi")
+    assert (asked, end_s, said) == (played, window[1], ["profile: contacts"])
+    assert presence == presence_in(profiled(None, "town", [160.0], said.append), *window)
+    assert around == Surroundings(300, 80.0, 900.0, 700.0, 160.0, 8.0, 9.0, 20.0, 0.5, 0.2), "a packet of 200 bytes"
+    assert ask((30.0, 60.0), "none")[2].packet_airtime_s == 0.0
+    assert begins == [("lake", "town", 100.0, 100.0, window[1]), ("lake", "town", 100.0, 30.0, 60.0)]
 
 
 def test_only_settings_that_a_protocol_takes_are_tried() -> None:

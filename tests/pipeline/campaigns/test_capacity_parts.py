@@ -130,6 +130,28 @@ def test_protocols_without_capacity_stand_in_order_of_what_they_deliver_at_the_l
     assert [point.multiple for point in found.protocols[0].points] == [0.5, 1.0], "at less, nothing was to be delivered"
 
 
+def test_who_holds_any_load_stands_before_who_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def figures(name: str, multiple: float, _seed: int) -> Figures:
+        return delivers(1.0 if name == "gossip" and multiple <= 0.5 else 0.9 if name == "flooding" else 0.1)
+
+    Network(monkeypatch, figures)
+    found = find_capacity(LAKE, SCENE, {"flooding": {}, "gossip": {}}, [0], narrow=2.0)
+    assert [(one.protocol, one.capacity) for one in found.protocols] == [("gossip", 0.5), ("flooding", None)]
+
+
+def test_a_load_at_which_exactly_the_share_arrives_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    Network(monkeypatch, lambda _name, multiple, _seed: delivers(0.95 if multiple <= 2.0 else 0.949))
+    (one,) = find_capacity(LAKE, SCENE, {"flooding": {}}, [0], narrow=2.0).protocols
+    assert (one.capacity, one.exceeds) == (2.0, False)
+
+
+def test_loads_below_one_at_which_nothing_was_to_be_delivered_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(monkeypatch, lambda _name, multiple, _seed: delivers(0.5) if multiple >= 1.0 else {}, cores=4)
+    (one,) = find_capacity(LAKE, SCENE, {"flooding": {}}, [0]).protocols
+    assert network.rounds == [[("flooding", 1.0, 0)], [("flooding", 1 / 2**n, 0) for n in (4, 3, 2, 1)]]
+    assert (one.capacity, len(one.points)) == (None, 1)
+
+
 def test_a_scenario_in_which_nothing_is_to_be_delivered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     Network(monkeypatch, lambda *_: {})
     with pytest.raises(ScenarioError, match="no delivery is both expected and reachable"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, differ, difference, figure_of, ratio
+from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, differ, difference, exact, figure_of, ratio
 
 
 def by_seed(*values: float) -> dict[int, float]:
@@ -149,3 +149,20 @@ def test_intervals_that_touch_are_not_apart() -> None:
     assert (one.low, one.high) == (other.low, other.high) == (1.0, 1.0)
     assert not differ(one, other)
     assert not differ(other, one)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "apart"),
+    [((1.5, 1.52, 1.48), True), ((0.66, 0.67, 0.65), True), ((1.1, 0.9, 1.05), False), ((0.9, 1.1, 0.95), False)],
+)
+def test_two_figures_differ_by_a_factor_where_its_interval_leaves_out_one(
+    theirs: tuple[float, ...], apart: bool
+) -> None:
+    ours = figure_of(by_seed(1.0, 1.0, 1.0))
+    assert differ(ours, figure_of(by_seed(*theirs)), by_ratio=True) is apart
+    assert differ(figure_of(by_seed(*theirs)), ours, by_ratio=True) is apart
+
+
+def test_an_exact_value_has_no_interval() -> None:
+    figure = exact(0.7)
+    assert (figure.mean, figure.seeds, figure.has_interval, math.isnan(figure.high)) == (0.7, 1, False, True)

@@ -33,7 +33,15 @@ from earshot.pipeline.campaigns.board_text import (
 from earshot.pipeline.campaigns.campaigns import digest_of
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import COLUMNS as BOARD_COLUMNS
-from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, ScenarioPoint, _beats, board_of
+from earshot.pipeline.campaigns.leaderboard import (
+    BoardRow,
+    Leaderboard,
+    Ranking,
+    ScenarioPoint,
+    _beats,
+    board_of,
+    keyed_rows,
+)
 
 NETWORK = "802.11b-2M 160 m"
 
@@ -597,3 +605,96 @@ def test_the_delivery_that_every_row_has_decides() -> None:
     assert names(ranking) == ["b", "a"]
     assert ranking.verdict is not None
     assert ranking.verdict.delivery_metric == "delivery_ratio"
+
+
+# By key.
+
+
+def test_figures_by_key_are_means_over_seeds_and_what_a_run_never_had_counts_as_none_of_it() -> None:
+    runs = Runs().add("flooding", [0.9, 0.8]).add("cbf", [0.7, 0.6])
+    figures = [
+        {"run": run, "metric": "drops", "key": key, "value": value}
+        for run, key, value in (
+            ("run-0", "expired", 4.0), ("run-1", "expired", 2.0), ("run-0", "queue-full", 6.0),
+            ("run-3", "expired", 8.0), ("gone", "expired", 99.0),
+        )
+    ]  # fmt: skip
+    told = [
+        (row.variant, row.protocol, row.key, row.figures["drops"].mean)
+        for row in keyed_rows(runs.rows, figures, "reason")
+    ]
+    assert told == [
+        ("cbf", "cbf", "expired", 4.0), ("flooding", "flooding", "expired", 3.0),
+        ("flooding", "flooding", "queue-full", 3.0),
+    ]  # fmt: skip
+    by_node = keyed_rows(runs.rows, figures, "node")
+    assert [row.figures["drops"].mean for row in by_node] == [8.0, 3.0, 6.0], (
+        "what nobody measured of a node is no zero"
+    )
+    assert by_node[0].point == keyed_rows(runs.rows, figures, "reason")[0].point
+
+
+def test_keys_that_are_numbers_stand_by_their_size_and_before_texts() -> None:
+    runs = Runs().add("flooding", [0.9])
+    figures = [{"run": "run-0", "metric": "lost", "key": key, "value": 1.0} for key in ("b", "10", "9", "-1", "a 5")]
+    assert [row.key for row in keyed_rows(runs.rows, figures, "minute")] == ["-1", "9", "10", "a 5", "b"]
+    swept = Runs()
+    for count in (100, 20, 3):
+        swept.add("flooding", [0.9], changed={"nodes": count}, base={"nodes": 7})
+    assert [ranking.point.keys["nodes"] for ranking in swept.board().rankings] == [3, 20, 100]
+
+
+def test_rankings_by_event_type_need_two_types_and_compare_what_ranks() -> None:
+    one = Runs().add("flooding", [0.9, 0.8]).by_types(News=[0.9, 0.8])
+    assert one.ranking().by_type == ()
+    two = Runs()
+    for protocol in ("flooding", "cbf"):
+        two.add(protocol, [0.9, 0.8], latency_p95_s=0.5).by_types(News=[0.9, 0.8], Alert=[0.5, 0.4])
+    news = next(ranking for ranking in two.ranking().by_type if ranking.event_type == "News")
+    assert {*two.ranking().rows[0].ties} == {"delivery_ratio", "airtime_mean", "latency_p95_s"}
+    assert {*news.rows[0].ties} == {"delivery_ratio", "airtime_mean"}
+    assert "latency_p95_s" not in news.rows[0].figures, "of the whole run, only what it sent stands beside a type"
+
+
+def test_the_front_stands_by_falling_delivery() -> None:
+    runs = Runs()
+    for protocol, delivery, airtime in (("a", 0.99, 0.4), ("b", 0.9, 0.2), ("c", 0.5, 0.1), ("d", 0.4, 0.3)):
+        runs.add(protocol, [delivery] * 3, airtime)
+    ranking = runs.ranking()
+    assert ranking.verdict is not None
+    assert ranking.verdict.winner == "a"
+    assert [(one.variant, one.cost_ratio) for one in ranking.verdict.front] == [
+        ("b", pytest.approx(0.5)), ("c", pytest.approx(0.25)),
+    ]  # fmt: skip
+    assert [row.variant for row in ranking.rows if row.on_front] == ["a", "b", "c"]
+
+
+def test_where_windows_are_repeats_deliveries_are_compared_by_their_difference() -> None:
+    """In both windows the second delivers two points more: that is no chance, though the factors are far apart."""
+    runs = Runs()
+    for protocol, delivery in (("flooding", [0.90, 0.0090]), ("cbf", [0.92, 0.0291])):
+        runs.add(protocol, delivery, trace="town", window="2 unseen windows")
+    (ranking,) = board_of([{**row, "point": "2 unseen windows"} for row in runs.rows], runs.figures).rankings
+    assert ranking.point.repeats == "window"
+    assert [(row.variant, row.rank, "delivery_ratio" in row.ties) for row in ranking.rows] == [
+        ("cbf", 1, False), ("flooding", 2, False),
+    ]  # fmt: skip
+
+
+def test_a_csv_line_names_settings_in_order_and_who_ties() -> None:
+    runs = Runs().add("flooding", [0.9, 0.8], settings={"b": 2, "a": 1}).add("cbf", [0.9, 0.8])
+    lines = [
+        line for line in csv.DictReader(io.StringIO(board_csv(runs.board()))) if line["metric"] == "delivery_ratio"
+    ]
+    assert {line["protocol"]: (line["settings"], line["ties"]) for line in lines} == {
+        "flooding": ('{"a": 1, "b": 2}', "cbf"), "cbf": ("{}", "flooding b=2 a=1"),
+    }  # fmt: skip
+
+
+def test_a_chart_names_only_the_other_keys_that_are_swept() -> None:
+    runs = Runs()
+    for nodes in (10, 20):
+        for range_m in (50, 100):
+            runs.add("flooding", [0.9], changed={"nodes": nodes, "range_m": range_m, "speed": 3}, base={})
+    charts = {chart.axis: chart for chart in runs.board().charts}
+    assert [line.fixed for line in charts["nodes"].lines] == [{"range_m": 50}, {"range_m": 100}]
