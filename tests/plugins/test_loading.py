@@ -112,6 +112,36 @@ def test_a_module_that_is_a_file_here_is_not_imported_by_surprise(shout: Path, m
     assert protocol("./shout.py:Shout").name == "shout"
 
 
+def test_a_module_that_fails_says_so_even_where_a_file_of_its_name_lies_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loading_test_broken.py").write_text("x = 1\ny = x + zed\n")
+    (tmp_path / "loading_test_lonely.py").write_text("import loading_test_absent\n")
+    (tmp_path / "loading_test_empty.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name, says in (
+        ("broken", r"NameError: name 'zed' is not defined \(.*loading_test_broken.py, line 2\)"),
+        ("lonely", r"cannot be loaded: ModuleNotFoundError: No module named 'loading_test_absent'"),
+        ("empty", r"there is no 'Shout' in it"),
+        ("nowhere", r"no module named 'loading_test_nowhere' is installed; install it, or name a file"),
+    ):
+        with pytest.raises(PluginError, match=says):
+            protocol(f"loading_test_{name}:Shout")
+
+
+def test_a_plug_in_knows_where_it_comes_from(shout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shout.parent / "loading_test_origin.py").write_text(SHOUT.replace("test-shout", "test-origin"))
+    monkeypatch.syspath_prepend(str(shout.parent))
+    protocol(name := "loading_test_origin:Shout")
+    protocol(f"{shout}:Shout")
+    origins = {one.name: one.origin for one in shipment()}
+    assert origins[name] == str(shout.parent / "loading_test_origin.py")
+    assert origins[f"{shout}:Shout"] == str(shout.resolve())
+    (source,) = next(one for one in shipment() if one.name == f"{shout}:Shout").code.sources
+    assert (source.is_package, source.by_path) == (False, True)
+
+
 def test_a_name_from_data_loads_nothing(shout: Path) -> None:
     with pytest.raises(UnknownName):
         protocol(f"{shout}:Shout", load=False)

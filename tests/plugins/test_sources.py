@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import sysconfig
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from earshot.errors import UnknownName
-from earshot.plugins import PluginError, installed, loading, located, named
+from earshot.plugins import PluginError, installed, loading, located, named, sources
 from earshot.plugins.loading import is_outside
 from earshot.plugins.sources import Code, ModuleSource, _imported, _is_installed, code_of, take_over
 
@@ -93,6 +95,46 @@ def test_a_single_files_code_is_the_file_and_what_it_imports(tmp_path: Path, mon
     assert [one.module for one in code_of("sources_test_alone", single).sources] == [
         "sources_test_alone",
         "sources_test_friend",
+    ]
+
+
+def test_a_single_file_does_not_bring_its_neighbours_of_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It imports itself and a friend that imports it back; an installed package that it imports stays out."""
+    (tmp_path / "sources_test_alone.py").write_text("WRONG = 1")
+    (tmp_path / "sources_test_friend.py").write_text("import sources_test_alone")
+    (tmp_path / "sources_test_pack").mkdir()
+    (tmp_path / "sources_test_pack" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sources, "_is_installed", lambda place: "sources_test_pack" in place)
+    single = source("sources_test_alone", "import sources_test_friend, sources_test_pack", by_path=True)
+    assert [(one.module, one.text) for one in code_of("sources_test_alone", single).sources] == [
+        ("sources_test_alone", single.text),
+        ("sources_test_friend", b"import sources_test_alone"),
+    ]
+    assert [one.module for one in code_of("sources_test_pack").sources] == ["sources_test_pack"], "its own counts"
+
+
+def test_modules_without_python_source_have_no_code() -> None:
+    assert code_of("math").sources == ()
+    assert code_of("sources_test_nowhere").sources == ()
+    assert code_of("numpy.linalg").sources[0].module == "numpy"
+    compiled = ModuleSpec("sources_test_alone", None, origin=__file__.replace(".py", ".so"))
+    sys.modules["sources_test_alone"] = SimpleNamespace(__spec__=compiled)  # type: ignore[assignment]
+    assert code_of("sources_test_alone").sources == ()
+
+
+def test_what_is_offered_once_is_loaded_with_its_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_entry_points", lambda _: [offered("pi", "math:pi"), offered("e", "math:e", None)])
+    monkeypatch.setattr(loading, "_loaded", {})
+    checked = []
+    for name in ("pi", "e"):
+        named("metrics", name, {}, lambda *given: checked.append(given) or given[1])
+    assert checked == [("pi", math.pi), ("e", math.e)]
+    assert [(one.kind, one.name, one.module, one.attribute, one.origin) for one in loading.shipment()] == [
+        ("metrics", "e", "math", "e", "an unknown distribution"),
+        ("metrics", "pi", "math", "pi", "tools 1.2"),
     ]
 
 

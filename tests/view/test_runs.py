@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,21 +11,23 @@ from earshot import Event
 from earshot.protocols.content_odmrp.odmrp import OdmrpSettings
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
 from earshot.records import Kind
-from earshot.view.overlays import overlays_of
+from earshot.view.overlays import _tree_and_parent, overlays_of
 from earshot.view.runs import (
     BINS,
     CODE,
     Hops,
     Records,
+    Why,
     air_of,
     deliveries_of,
     hops_of,
     notes_of,
     presence_changes,
+    replayed_run,
     sessions_of,
     thinned,
 )
-from earshot.view.world import TrajectoryColumns, World
+from earshot.view.world import TrajectoryColumns, World, unpack
 
 Row = tuple[float, Kind, str, str, str, str]
 
@@ -208,6 +211,132 @@ def test_cells_and_rendezvous_points_follow_from_the_settings() -> None:
     assert math.isclose(cells["side_m"], 100.0 / (2 * math.sqrt(2)))
     points = [round(value, 1) for at in settings.points("T") for value in (at.x_m, at.y_m)]
     assert cells["topics"] == [[0, points]]
+
+
+def test_a_grid_has_its_own_side_and_origin_and_the_busiest_topics_first() -> None:
+    busy = [Event(f"T{n:02}", {}, id=f"e{n}-{k}", source="a", time=1.0) for n in range(30) for k in range(n)]
+    on = replace(world(), events=busy)
+    settings = GeoRendezvousSettings(
+        range_m=100.0, rendezvous=3, nearest=2, width_m=1000.0, height_m=500.0, cell_side_m=20.0, origin_x_m=5.0,
+        origin_y_m=7.0,
+    )  # fmt: skip
+    cells = overlays_of("georendezvous", settings, on, *nothing(on)).meta["cells"]
+    assert (cells["side_m"], cells["origin"]) == (20.0, [5.0, 7.0])
+    assert [on.types[number] for number, _ in cells["topics"]] == [f"T{n:02}" for n in range(29, 5, -1)]
+
+
+def test_a_parent_is_the_longest_end_of_a_note_that_is_a_nodes_name() -> None:
+    number = {"car 7": 0, "7": 1, "b": 2}
+    assert _tree_and_parent("tree of b car 7", number) == ("tree of b", 0)
+    assert _tree_and_parent("car 7", number) == ("car", 1)
+    assert _tree_and_parent("b 9 b", number) == ("b 9", 2)
+    assert _tree_and_parent("a#1 gone", number) == ("a#1", -1)
+    assert _tree_and_parent("a#1 gone for ever", number) == ("a#1 gone for", -1)
+
+
+def test_a_tree_whose_parent_nobody_knows_has_no_link() -> None:
+    on = world()
+    told = records(
+        on,
+        (1.0, Kind.NOTE, "b", "", "", "parent: a#1 a 1"),
+        (3.0, Kind.NOTE, "b", "", "", "parent: a#1 stranger 1"),
+        (4.0, Kind.NOTE, "nobody", "", "", "parent: a#1 a 1"),
+        (5.0, Kind.NOTE, "c", "", "", "parent without a colon"),
+    )
+    assert pictured("codd", None, on, told)[1] == [(1, 0, 0, 1.0, 3.0)]
+
+
+def test_edges_of_a_mesh_are_kept_apart_and_each_is_one_way_however_it_was_used() -> None:
+    on = world(events=(("a-0", "a", 1.0), ("e-0", "e", 2.0)))
+    told = records(
+        on,
+        heard(3.0, "b", "a"), heard(4.0, "c", "b"), heard(5.0, "d", "c"), heard(6.0, "e", "d"),
+        heard(7.0, "d", "e", "e-0"), heard(16.0, "c", "d", "e-0"), heard(27.0, "b", "c", "e-0"),
+        *[(9.0, Kind.DELIVER, node, "", "a-0", "") for node in "bcde"],
+        *[(28.0, Kind.DELIVER, node, "", "e-0", "") for node in "bcd"],
+    )  # fmt: skip
+    meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=11.0), on, told)
+    assert meta["links"] == "mesh"
+    assert links == [
+        (0, 1, 0, 3.0, 14.0),
+        (1, 2, 0, 4.0, 15.0),
+        (1, 2, 0, 27.0, 38.0),  # used again after more than the time it lasts
+        (2, 3, 0, 5.0, 27.0),  # used again exactly when it would have ended
+        (3, 4, 0, 6.0, 18.0),
+    ]
+    assert overlays_of("content-odmrp", None, on, *nothing(on)).meta == {"links": "mesh", "lasting_s": 10.0}
+
+
+def test_clocks_that_differ_do_not_deepen_a_circle_for_ever() -> None:
+    on = world()
+    assert hops_of(on, records(on, heard(1.1, "b", "c"), heard(1.1, "c", "b"))).depth.tolist() == [201, 201]
+
+
+def test_receptions_from_strangers_or_of_unknown_events_are_no_hops() -> None:
+    on = world()
+    told = records(
+        on,
+        heard(1.0, "b", "stranger"),
+        heard(1.0, "stranger", "a"),
+        heard(1.0, "c", "a", "unknown"),
+        heard(2.0, "d", "b"),
+    )
+    hops = hops_of(on, told)
+    assert [on.nodes[i] for i in hops.node] == ["d"]
+    assert (hops.parent.tolist(), hops.depth.tolist(), hops.time.tolist()) == ([-1], [1], [2.0])
+
+
+def test_transmissions_outside_of_the_worlds_time_stand_at_its_ends() -> None:
+    on = replace(world(), start=20.0, end=80.0)
+    sent = [(time, Kind.SEND, "a", "", "", "") for time in (10.0, 20.0, 20.24, 20.26, 79.9, 80.0, 95.0)]
+    data, control = air_of(on, records(on, *sent))
+    assert (data.sum(), control.sum(), len(data), len(control)) == (0, 7, 240, 240)
+    assert (control[0], control[1], control[-1]) == (3, 1, 3), "a quarter of a second each"
+    still = replace(on, end=20.0)
+    assert air_of(still, records(on, *sent))[1].sum() == 7
+
+
+def test_a_run_is_packed_with_times_from_the_worlds_start_and_texts_once() -> None:
+    on = replace(world(), start=1.0)
+    told = records(
+        on,
+        *LINE,
+        (0.5, Kind.JOIN, "b", "", "", ""),
+        (5.0, Kind.LEAVE, "b", "", "", ""),
+        (2.0, Kind.DELIVER, "c", "", "a-0", ""),
+        (3.0, Kind.SEND, "a", "", "a-0", ""),
+    )
+    run = replayed_run(on, told, "r1", "a title", "flooding", None, {"hops": 3, "until_s": None})
+    assert (run.radio, run.answers, run.why) == (True, False, ())
+    assert replayed_run(on, told, "r1", "a title", "siena", None, {}).radio is False
+    why = (Why(0, 2, ("wants it", "is near"), ()), Why(0, 3, ("wants it",), ("was dropped",)))
+    meta, arrays = unpack(replace(run, why=why).packed(on))
+    assert meta == {
+        "key": "r1", "world": "k", "title": "a title", "protocol": "flooding", "radio": True,
+        "settings": {"hops": "3", "until_s": "not set"}, "answers": False, "events_with_hops": None,
+        "why": [[0, 2, [0, 1], []], [0, 3, [0], [2]]], "texts": ["wants it", "is near", "was dropped"],
+        "overlays": {"links": "routes", "lasting_s": 10.0},
+    }  # fmt: skip
+    told_of = {name: np.round(array.astype(np.float64), 3).tolist() for name, array in arrays.items() if len(array) < 9}
+    assert told_of == {
+        "hop_event": [0, 0, 0], "hop_node": [1, 2, 3], "hop_sender": [0, 1, 2], "hop_time": [0.1, 0.2, 0.3],
+        "hop_depth": [1, 2, 3], "got_event": [0], "got_node": [2], "got_time": [1.0],
+        "session_node": [1, 1], "session_time": [-0.5, 4.0], "session_up": [1, 0],
+        "overlay_link_a": [0, 1], "overlay_link_b": [1, 2], "overlay_link_group": [0, 0],
+        "overlay_link_start": [0.1, 0.2], "overlay_link_end": [10.1, 10.2],
+    }  # fmt: skip
+    assert (arrays["air_data"].sum(), arrays["air_control"].sum(), arrays["hop_node"].dtype) == (1, 0, np.uint16)
+    deep = replace(run, hops=replace(run.hops, depth=np.array([254, 255, 300], dtype=np.int32)))
+    assert unpack(deep.packed(on))[1]["hop_depth"].tolist() == [254, 255, 255]
+    few_meta, few = unpack(run.packed(on, most_hops=2))
+    assert (few_meta["events_with_hops"], len(few["hop_node"])) == ([0], 3), "a whole event"
+
+
+def test_nodes_that_two_bytes_cannot_number_are_packed_in_four() -> None:
+    for count, kind in ((0xFFFE, np.uint16), (0xFFFF, np.int32)):
+        on = replace(world(), nodes=[str(n) for n in range(count)])
+        run = replayed_run(on, records(on), "r1", "", "flooding", None, {})
+        assert unpack(run.packed(on))[1]["hop_node"].dtype == kind
 
 
 def nothing(on: World) -> tuple[Hops, tuple[np.ndarray, ...], list[object]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from earshot import Area, Circle, Event, Position, Proximity
 from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
-from earshot.view.world import TrajectoryColumns, World, content_text, node_names, unpack
+from earshot.view.world import TrajectoryColumns, World, content_text, corners, node_names, unpack
 
 
 @given(st.integers(0, 2**32), st.integers(0, 200), st.floats(0.1, 10))
@@ -133,3 +133,52 @@ def test_pairs_are_numbered_once_in_order_and_those_of_others_left_out() -> None
     pairs = [("b", "node-0"), ("a", "node-1"), ("b", "node-0"), ("c", "node-0"), ("a", "node-9")]
     assert [column.tolist() for column in world.numbered(pairs)] == [[0, 1], [1, 0]]
     assert [column.tolist() for column in world.numbered([])] == [[], []]
+
+
+def test_nodes_are_found_between_their_knots_and_stand_before_and_after_them() -> None:
+    node, time = np.array([1, 0, 1, 0]), np.array([10.0, 0.0, 0.0, 4.0])
+    columns = TrajectoryColumns.of(3, node, time, np.array([100.0, 5.0, 0.0, 9.0]), np.array([50.0, 1.0, 0.0, 1.0]))
+    x, y = columns.at(np.array([1, 0, 1, 2, 1]), np.array([5.0, 1.0, -3.0, 5.0, 99.0]))
+    assert x.tolist() == pytest.approx([50.0, 6.0, 0.0, np.nan, 100.0], nan_ok=True)
+    assert y.tolist() == pytest.approx([25.0, 1.0, 0.0, np.nan, 50.0], nan_ok=True)
+    assert columns.node.tolist() == [0, 0, 1, 1]
+    assert columns.trajectory(2) is None
+    own = columns.trajectory(1, "car")
+    assert own is not None
+    assert (own.name, own.xs.tolist()) == ("car", [0.0, 100.0])
+
+
+def test_a_proximity_that_stays_is_drawn_where_it_lies_and_long_content_is_cut() -> None:
+    assert corners(Circle(10.0), Position(1.0, 2.0))[0][:2] == [11.0, 2.0]
+    fixed = Proximity(Circle(50.0), Position(700.0, 7.0), mobile=False)
+    still = replace(
+        standing([(0.0, 0.0), (40.0, 10.0)]),
+        announcements=[
+            AnnouncementSpan("node-1", "Siren", fixed, 0.0, math.inf),
+            AnnouncementSpan("x", "y", None, 0.0, 1.0),
+        ],
+        events=[Event("News", {"text": "x" * 3000}, id="e", source="gone", time=0.5)],
+        notes=["a guess"],
+    )
+    meta, _ = unpack(still.packed())
+    ((node, kind, around, start, end),) = meta["announcements"]
+    assert (node, meta["types"][kind], around["mobile"], start, end) == (1, "Siren", False, 0.0, None)
+    assert (max(around["rings"][0][::2]), min(around["rings"][0][::2])) == (750.0, 650.0)
+    assert meta["events"][0][:6] == ["e", 0, -1, 0.5, None, None]
+    assert len(meta["events"][0][6]) == 2000
+    assert (meta["notes"], meta["range_m"], meta["extent"], meta["types"]) == (
+        ["a guess"],
+        None,
+        None,
+        ["News", "Siren", "y"],
+    )
+
+
+def test_a_world_is_simplified_to_a_fourthousandth_of_its_longer_side() -> None:
+    """On a map 4,000 m high, half a metre beside the straight way is not drawn; three metres are."""
+    for aside_m, knots in ((0.4, 3), (3.0, 4)):
+        node = np.array([0, 0, 0, 1])
+        x, y = np.array([0.0, aside_m, 0.0, 7.0]), np.array([0.0, 2000.0, 4000.0, 0.0])
+        columns = TrajectoryColumns.of(2, node, np.array([0.0, 1.0, 2.0, 0.0]), x, y)
+        world = World("k", "n", 0, 0.0, 2.0, 0.0, None, None, ["a", "b"], columns, [], [], [])
+        assert len(unpack(world.packed())[1]["time"]) == knots
