@@ -182,3 +182,23 @@ def test_more_names_than_marks_share_them() -> None:
     assert sorted(found) == names
     assert len(set(found.values())) == len(COLOURS) * len(SHAPES)
     assert len({found[name].colour for name in names[: len(COLOURS)]}) == len(COLOURS)
+
+
+def test_shapes_are_as_large_as_they_should_be_and_the_same_on_both_sides() -> None:
+    """The area by the corners in order: a corner out of place, or out of order, changes it."""
+
+    def area(shape: tuple[tuple[float, float], ...]) -> float:
+        return sum(x * v - u * y for (x, y), (u, v) in zip(shape, (*shape[1:], shape[0]), strict=True)) / 2
+
+    plus = 2 * 2.1 * 0.72 - 0.72**2
+    expected = {
+        "circle": 12 * math.sin(math.tau / 24), "square": 1.7**2, "diamond": 2 * 1.2, "up": 2.2 * 1.95 / 2,
+        "down": -2.2 * 1.95 / 2, "plus": plus, "cross": plus, "star": 5 * 0.45 * math.sin(math.pi / 5),
+        "hexagon": 1.5 * math.sqrt(3), "wide": 2.4, "tall": 2.4, "hourglass": 2.0,
+    }  # fmt: skip
+    assert dict(zip(expected, map(area, SHAPES), strict=True)) == pytest.approx(expected)
+    for shape in SHAPES:
+        corners = sorted((round(x, 6) + 0.0, round(y, 6) + 0.0) for x, y in shape)
+        assert corners == sorted((round(-x, 6) + 0.0, round(y, 6) + 0.0) for x, y in shape)
+    lowest = [round(max(y for _, y in shape), 3) for shape in SHAPES]
+    assert lowest == [1.0, 0.85, 1.2, 0.85, 1.1, 1.05, 0.997, 0.809, 1.0, 0.5, 1.2, 1.0]
