@@ -111,10 +111,10 @@ def test_the_spans_of_several_producers_of_a_type_end_apart() -> None:
 
 def test_a_span_is_cut_to_the_intervals_it_lies_in() -> None:
     span = SubscriptionSpan("a", "s", "Siren: true", None, 2.0, 8.0)
-    found = [
-        (part.start, part.end) for part in span.during([(0.0, 2.0), (1.0, 3.0), (4.0, 5.0), (7.0, 9.0), (8.0, 9.0)])
+    found = list(span.during([(0.0, 2.0), (1.0, 3.0), (4.0, 5.0), (7.0, 9.0), (8.0, 9.0)]))
+    assert found == [
+        SubscriptionSpan("a", "s", "Siren: true", None, *part) for part in ((2.0, 3.0), (4.0, 5.0), (7.0, 8.0))
     ]
-    assert found == [(2.0, 3.0), (4.0, 5.0), (7.0, 8.0)]
 
 
 def test_a_session_is_kept_by_its_key_and_bears_its_nodes_name() -> None:

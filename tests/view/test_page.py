@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from earshot.errors import UsageError
-from earshot.view.page import page, write_page
+from earshot.view.page import page, whole_page, write_page
+from earshot.view.runs import RunEntry, WorldEntry
 
 
 def test_a_page_appears_whole_in_folders_that_are_made_for_it(tmp_path: Path) -> None:
@@ -40,3 +41,31 @@ def test_a_page_holds_its_title_its_worlds_and_its_data(served: bool) -> None:
     }
     assert (base64.b64decode(address), base64.b64decode(packed)) == (b"/world?world=w", b"packed")
     assert not any(mark in document for mark in ("/*POLICY*/", "/*STYLE*/", "<!--DATA-->", "/*SCRIPT*/"))
+
+
+def test_a_whole_page_has_every_world_and_run_by_its_address_with_few_enough_hops() -> None:
+    asked: list[object] = []
+
+    class Packed:
+        def __init__(self, words: str) -> None:
+            self.words = words
+
+        def packed(self, *given: object) -> bytes:
+            asked.append((self.words, *given))
+            return self.words.encode()
+
+    worlds = {key: Packed(f"world {key}") for key in ("a b", "c")}
+    entries = [
+        WorldEntry("a b", "first", [RunEntry("r&1", "one"), RunEntry("r2", "two")]),
+        WorldEntry("c", "second", []),
+    ]
+    document = whole_page(
+        "t", entries, worlds.__getitem__, lambda world, run: Packed(f"run {run} of {world}"), 70  # type: ignore[arg-type, return-value]
+    )  # fmt: skip
+    blocks = re.findall(r'<script type="application/gzip" data-name="([^"]*)">([^<]*)</script>', document)
+    assert {base64.b64decode(name).decode(): base64.b64decode(data).decode() for name, data in blocks} == {
+        "/world?world=a+b": "world a b", "/run?world=a+b&run=r%261": "run r&1 of a b", "/run?world=a+b&run=r2":
+        "run r2 of a b", "/world?world=c": "world c",
+    }  # fmt: skip
+    assert asked[1] == ("run r&1 of a b", worlds["a b"], 70)
+    assert "connect-src 'none'" in document, "a file asks nobody"

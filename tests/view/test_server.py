@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,6 +97,36 @@ def test_answers_and_errors_are_said_plainly(server: PageServer) -> None:
         "figures": [],
         "worlds": [{"key": "s", "title": "a <b> & 'c'", "runs": [{"key": "p", "title": "p"}]}],
     }
+
+
+def test_worlds_and_runs_come_packed_and_runs_with_their_world(
+    monkeypatch: pytest.MonkeyPatch, server: PageServer
+) -> None:
+    world = SimpleNamespace(packed=lambda: b"a world")
+    run = SimpleNamespace(packed=lambda given: b"a run" if given is world else b"")
+    monkeypatch.setattr(server.catalogue, "world", {"w": world}.__getitem__, raising=False)
+    monkeypatch.setattr(server.catalogue, "run", lambda *given: {("w", ""): run}[given], raising=False)
+    for path, body in (("/world?world=w&world=x", b"a world"), ("/run?world=w&run=", b"a run")):
+        status, found, headers = get(server, path)
+        assert (status, found, headers["Content-Type"]) == (200, body, "application/octet-stream")
+        assert headers["Content-Length"] == str(len(body))
+
+
+def test_a_finished_run_has_no_updates(monkeypatch: pytest.MonkeyPatch, server: PageServer) -> None:
+    monkeypatch.setattr(server.catalogue, "updates", lambda: None, raising=False)
+    assert get(server, "/updates")[:2] == (200, b"null")
+
+
+def test_every_answer_forbids_frames_caches_and_guesses(server: PageServer) -> None:
+    for path in ("/", "/x"):
+        headers = get(server, path)[2]
+        assert {name: headers[name] for name in headers if name.startswith(("X-", "C")) and "Policy" not in name} == {
+            "Content-Type": headers["Content-Type"], "Content-Length": headers["Content-Length"],
+            "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+        }  # fmt: skip
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert "connect-src 'self'" in headers["Content-Security-Policy"]
+    assert server.daemon_threads, "an open connection does not hold up the end"
 
 
 def test_a_port_in_use_is_said(server: PageServer) -> None:

@@ -271,6 +271,7 @@ def test_the_picture_has_a_little_air_around_its_values_and_costs_from_nothing()
         [place(0.5, 0.1)[0], y, place(0.5, 0.3)[0], y], abs=0.1
     )
     assert drawn.findall(".//*[@data-name='a']/line[@class='whisker']") == []
+    assert [word.text for word in drawn.iter("text")][:2] == ["0.40", "0.60"], "ticks of delivery"
     (corner_a, corner_b) = place(1.0, 0.4)
     assert points(drawn.find(".//*[@class='front']")) == [
         pytest.approx(corner, abs=0.1)
