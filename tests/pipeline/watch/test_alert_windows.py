@@ -127,6 +127,10 @@ def test_a_window_begins_with_what_was_known_at_its_first_moment() -> None:
 
 
 def test_moments_closer_than_a_sixtieth_of_the_window_are_one_and_old_ones_go() -> None:
+    two: deque[tuple[float, Any]] = deque()
+    for now in (0.0, 0.5, 0.9):
+        _remember(two, now, now, 60.0)
+    assert [moment for moment, _ in two] == [0.0, 0.9]
     past: deque[tuple[float, Any]] = deque()
     for now in (0.0, 0.5, 0.9, 1.0, 2.0, 59.0, 61.0, 62.0):
         _remember(past, now, now, 60.0)

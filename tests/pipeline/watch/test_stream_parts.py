@@ -6,6 +6,7 @@ import json
 import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from earshot.pipeline.watch.spool_segments import (
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
 from earshot.pipeline.watch.watch_oracle import trajectories_of
-from earshot.pipeline.watch.watch_state import Changes, Commit, StateLog, WatchSettings
+from earshot.pipeline.watch.watch_state import Changes, Commit, State, StateLog, WatchSettings, read_state
 from earshot.records import Record
 from earshot.records.sessions import SubscriptionSpan
 
@@ -403,6 +404,50 @@ def test_settings_check_themselves() -> None:
     for wrong in ({"delay_s": 0.0}, {"patience_s": -1.0}, {"cell_m": 0.5}, {"name": ""}, {"forget_s": np.inf}):
         with pytest.raises(SettingsError):
             WatchSettings(**wrong)
+
+
+def test_a_watch_counts_so_unless_it_is_told_otherwise() -> None:
+    found = WatchSettings()
+    assert (found.name, found.delay_s, found.patience_s, found.cell_m, found.every_s, found.forget_s, found.keep_s) == (
+        "live", 10.0, 30.0, 1000.0, 2.0, 3600.0, None,
+    )  # fmt: skip
+    assert found.memory_s == 40.0
+    assert WatchSettings(cell_m=1.0, keep_s=86_400.0).keep_s == 86_400.0, "a metre and a day are enough"
+    for wrong in ({"keep_s": 86_399.0}, {"cell_m": np.inf}, {"cell_m": 0.99}, {"most_bytes": 0}, {"name": "a/b"}):
+        with pytest.raises(SettingsError):
+            WatchSettings(**wrong)
+
+
+def test_a_watch_begins_before_its_first_batch_on_the_first_of_days() -> None:
+    found = State()
+    assert (found.batch, found.watermark, found.settled, found.newest, found.records) == (-1, None, None, None, 0)
+    assert [found.day, State(newest=1e9).day, State(newest=-5.0).day] == ["1970-01-01", "2001-09-09", "1970-01-01"]
+    assert read_state('{"batch": 3, "newest": 7.5}') == State(batch=3, newest=7.5)
+    assert Commit(1, {}, [], []).batch_s == 0.0
+
+
+def test_all_that_is_known_is_written_once_in_fifty_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, metrics = StateLog(ArrowLake(tmp_path), "live"), RunningMetrics()
+    metrics.add([pair_row()])
+    written = []
+    monkeypatch.setattr(log.files, "put_instead", lambda file: written.append(file.path))
+    monkeypatch.setattr(log, "_write", lambda _rows, first, last: SimpleNamespace(path=(first, last)))
+    for batch in (0, 1, 49, 50, 51, 99, 100, 180, 181, 230):
+        log.rebase(WatchedSessions(), metrics, batch)
+    assert written == [(0, 0), (0, 50), (0, 100), (0, 180), (0, 230)]
+    log.rebase(WatchedSessions(), RunningMetrics(), 999)
+    assert len(written) == 5, "nothing is known, nothing is written"
+
+
+def test_a_spool_that_is_gone_is_no_longer_waited_for(tmp_path: Path) -> None:
+    log = StateLog(ArrowLake(tmp_path), "live")
+    changes = Changes()
+    changes.read_to("a-1", "a", 1.0, 2.0, True)
+    changes.read_to("b-1", "b", None, None, True)
+    changes.forgotten(["a-1", "never-known"])
+    log.add(changes, 0)
+    sessions, _, _ = log.read({})
+    assert (set(sessions.sessions), sessions.waiting) == (set(), {"b-1"})
 
 
 actions = st.tuples(
