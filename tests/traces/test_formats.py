@@ -24,7 +24,7 @@ from earshot.traces.files import (
     local_path,
     size_of,
 )
-from earshot.traces.formats import find_format, guess_format, read_trace
+from earshot.traces.formats import _parsed, find_format, guess_format, read_trace
 from earshot.traces.sightings import TraceOptions, degrees, epoch_seconds, named_columns
 from earshot.traces.text_formats import Knot, SetDestination, parse_bonnmotion, path_of_destinations
 from earshot.traces.xml_formats import _tracks_in
@@ -116,6 +116,31 @@ def test_a_text_that_was_cut_short_says_where(tmp_path: Path) -> None:
     assert 0 < len(found.node) < 3000
     assert [problem.line for problem in found.problems] == [len(found.node) + 2]
     assert "breaks off" in found.problems[0].problem
+
+
+def test_a_text_that_was_cut_before_its_first_row_breaks_off_in_its_first_line(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.movements.gz", gzip.compress(b"0 0 0 1 1 1 \n" * 4000)[:14])
+    (row,) = _parsed(file, lambda *_: [], True, TraceOptions())
+    assert (row.line, row.problem) == (
+        1,
+        "the file breaks off: Compressed file ended before the end-of-stream marker was reached",
+    )
+
+
+def test_a_packed_file_is_closed_with_its_stream(tmp_path: Path) -> None:
+    stream = files.open_trace(written(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n")))
+    unpacked = stream.raw  # type: ignore[attr-defined]
+    assert stream.read() == b"a,b\n"
+    stream.close()
+    assert (unpacked.closed, unpacked.packed.closed, unpacked.raw_file.closed) == (True, True, True)
+
+
+def test_every_path_must_be_named(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.csv", "")
+    for paths in ([], [""], [file, ""]):
+        with pytest.raises(TraceError, match="no trace file was named"):
+            expanded(paths)
+    assert expanded([file]) == [file]
 
 
 def test_paths_stand_for_files_in_order(tmp_path: Path) -> None:

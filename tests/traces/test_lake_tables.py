@@ -1,5 +1,6 @@
 """A trace in a lake, read without Spark: the rows that say where nodes are in a window of time."""
 
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from deltalake import write_deltalake
 
 from earshot.errors import TraceError
 from earshot.traces import lake_tables
-from earshot.traces.lake_tables import TraceAbout, open_table, trace_about, trace_rows
+from earshot.traces.lake_tables import TraceAbout, longest_gap, open_table, trace_about, trace_rows
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
     }  # fmt: skip
     write_deltalake(str(folder / "traces"), pa.table(about))
     return str(folder)
+
+
+def test_positions_are_interpolated_over_five_intervals_and_between_waypoints_over_any_time() -> None:
+    assert longest_gap("samples", 2.0) == 10.0
+    assert longest_gap("samples", None) == longest_gap("waypoints", 2.0) == math.inf
+    assert TraceAbout("samples", 0.0, 20.0, 3.0, None, "abc").longest_gap_s == 15.0
 
 
 def test_a_lake_says_what_a_trace_is(lake: str) -> None:
