@@ -120,7 +120,7 @@ def test_a_text_that_was_cut_short_says_where(tmp_path: Path) -> None:
 
 def test_a_text_that_was_cut_before_its_first_row_breaks_off_in_its_first_line(tmp_path: Path) -> None:
     file = written(tmp_path, "a.movements.gz", gzip.compress(b"0 0 0 1 1 1 \n" * 4000)[:14])
-    (row,) = _parsed(file, lambda *_: [], True, TraceOptions())
+    (row,) = _parsed(file, lambda stream, *_: stream.readlines()[:0], True, TraceOptions())
     assert (row.line, row.problem) == (
         1,
         "the file breaks off: Compressed file ended before the end-of-stream marker was reached",
