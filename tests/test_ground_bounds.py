@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from datetime import UTC, datetime
 
 import pytest
 
-from earshot import Area, Circle, Ellipse, Event, EventType, Position, Velocity
-from earshot.errors import EventError, MalformedPacket, QualityError, SettingsError
+from earshot import Area, Circle, Ellipse, Event, EventType, Position, Rectangle, Velocity
+from earshot.documents import XmlLimits, read_xml
+from earshot.errors import (
+    EventError,
+    FilterSyntaxError,
+    MalformedPacket,
+    QualityError,
+    SettingsError,
+    UnknownName,
+    XmlTooLarge,
+    listed,
+    nearest_name,
+)
 from earshot.quality import NAMES, PLAIN, Quality, attribute_text, check_kept, difference, quality_of
 from earshot.wire import MAX_PACKET_BYTES, decode
 
@@ -119,3 +131,63 @@ def test_two_lists_of_attributes_differ_in_words() -> None:
     assert difference("Siren", {}, {"b": 2, "a": 1}, "n7") == (
         "Siren: n7 has a = 1, b = 2, this node no attributes; all nodes must use one list of attributes for a type"
     )
+
+
+# Errors, documents and shapes.
+
+
+def test_a_syntax_error_points_at_its_column_in_the_text_around_it() -> None:
+    assert str(FilterSyntaxError("odd", "a < b", 3)) == "odd (column 3)\n  a < b\n    ^"
+    text = "".join(chr(ord("a") + n % 26) for n in range(200))
+    reason, shown, pointer = str(FilterSyntaxError("odd", text, 101)).split("\n")
+    assert (reason, shown) == ("odd (column 101)", f"  ...{text[40:140]}...")
+    assert shown[pointer.index("^")] == text[100]
+    whole = str(FilterSyntaxError("odd", text[:100], 61)).split("\n")[1]
+    assert whole == f"  {text[:100]}", "sixty signs before it and forty from it on"
+    assert str(FilterSyntaxError("odd", text[:101], 62)).split("\n")[1] == f"  ...{text[1:101]}"
+    assert str(FilterSyntaxError("odd", "a\tb\n", 2)).split("\n")[1:] == ["  a b ", "   ^"]
+    again = pickle.loads(pickle.dumps(FilterSyntaxError("odd", text, 101)))
+    assert (str(again), again.reason, again.text, again.column) == (f"{reason}\n{shown}\n{pointer}", "odd", text, 101)
+
+
+def test_an_unknown_name_is_told_with_the_nearest_or_with_thirty_of_them() -> None:
+    error = UnknownName("protocol", "steem", ["steam", "steams", "cbf"])
+    assert (str(error), error.name) == ("no protocol named 'steem'; did you mean 'steam'?", "steem")
+    assert str(UnknownName("protocol", "x", ["b", "a"])) == "no protocol named 'x'; there are: a, b"
+    names = [f"name-{n:02}" for n in range(31)]
+    assert listed(names[:30]) == ", ".join(names[:30])
+    assert listed(names) == f"{', '.join(names[:30])} and 1 more"
+    assert nearest_name("x", names, most=2) == "there are: name-00, name-01 and 29 more"
+
+
+def test_a_document_may_have_exactly_the_most_bytes() -> None:
+    text = "<a>é</a>"
+    size = len(text.encode())
+    for document in (text, text.encode()):
+        assert read_xml(document, XmlLimits(bytes=size)).text == "é"
+        with pytest.raises(XmlTooLarge):
+            read_xml(document, XmlLimits(bytes=size - 1))
+
+
+def test_a_type_keeps_what_is_promised_and_what_is_the_applications_own() -> None:
+    made = EventType("Siren", {}, {"priority": 2.0, "history": 0, "lane": "left"})
+    assert made.attributes == {"lane": "left", "priority": "2"}, "a promise of nothing is none"
+    assert made == EventType("Siren", {}, {"lane": "left", "priority": 2})
+    assert hash(made) == hash(EventType("Siren", {}, {"lane": "left", "priority": 2}))
+
+
+def test_a_shape_lies_around_its_reference_point() -> None:
+    """The shape's point (5, 3) stands at (100, 50): its middle is at (95, 47)."""
+    shape = Rectangle(20, 10, reference=Position(5, 3))
+    area = Area(shape, Position(100, 50))
+    inside = [(95 - 9.9, 47), (95 + 9.9, 47), (95, 47 - 4.9), (95, 47 + 4.9)]
+    outside = [(95 - 10.1, 47), (95 + 10.1, 47), (95, 47 - 5.1), (95, 47 + 5.1)]
+    assert [area.contains(Position(*place)) for place in inside] == [True] * 4
+    assert [area.contains(Position(*place)) for place in outside] == [False] * 4
+
+
+def test_a_circle_is_not_inside_of_a_square_that_it_leaves_between_its_drawn_corners() -> None:
+    """Drawn with 64 corners, a circle reaches less far half-way between two of them: 0.9988 of its radius."""
+    square = Area(Rectangle(20, 20, 360 / 128))
+    assert not square.includes(Area(Circle(10.005)))
+    assert square.includes(Area(Circle(9.98)))
