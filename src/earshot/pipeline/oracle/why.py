@@ -22,6 +22,7 @@ from earshot.pipeline.oracle.matcher import trajectory_of, viewer_at
 from earshot.pipeline.oracle.workloads import event_of, span_of
 from earshot.records import Kind
 from earshot.records.sessions import SubscriptionSpan
+from earshot.words import counted
 
 Record = Mapping[str, Any]
 "One row of the log, as a mapping from its columns."
@@ -104,7 +105,7 @@ class EventLog:
         if node in self.first and node != source:
             return [f"{node} heard the event and did not deliver it"]
         holders, senders = len(self.first.keys() | {source}), len(self.senders)
-        found = [f"{holders} nodes had the event, {senders} sent it on; none of them reached {node}"]
+        found = [f"{counted(holders, 'node')} had the event, {senders} sent it on; none of them reached {node}"]
         return found + [
             f"other nodes lost copies of it: {reason} ({'once' if count == 1 else f'{count} times'})"
             for reason, count in self._dropped_anywhere.most_common(5)
