@@ -68,4 +68,11 @@ def test_a_whole_page_has_every_world_and_run_by_its_address_with_few_enough_hop
         "run r2 of a b", "/world?world=c": "world c",
     }  # fmt: skip
     assert asked[1] == ("run r&1 of a b", worlds["a b"], 70)
+    (start,) = re.findall(r'data-name="start">([^<]*)</script>', document)
+    told = json.loads(base64.b64decode(start))
+    assert (told["title"], told["served"], [world["title"] for world in told["worlds"]]) == (
+        "t",
+        False,
+        ["first", "second"],
+    )
     assert "connect-src 'none'" in document, "a file asks nobody"

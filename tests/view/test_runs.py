@@ -200,6 +200,10 @@ def test_brokers_and_those_they_serve_are_what_nodes_note() -> None:
     found = overlays_of("drip", None, on, hops_of(on, told), deliveries_of(on, told), notes_of(told))
     assert found.meta == {"links": "brokers"}
     assert found.arrays["link_a"].tolist() == [1, 0]
+    assert found.arrays["link_group"].tolist() == [0, 0]
+    both = records(on, (1.0, Kind.NOTE, "a", "", "", "attached: d"), (1.0, Kind.NOTE, "b", "", "", "attached: e"))
+    other = overlays_of("drip", None, on, hops_of(on, both), deliveries_of(on, both), notes_of(both))
+    assert other.arrays["link_group"].tolist() == other.arrays["link_b"].tolist() == [3, 4], "under its broker"
     assert (found.arrays["link_start"].tolist(), found.arrays["link_end"].tolist()) == ([2.0, 1.0], [9.0, 100.0])
     assert [found.arrays[f"broker_{name}"].tolist() for name in ("node", "start", "end")] == [[0], [1.0], [8.0]]
 
@@ -230,6 +234,7 @@ def test_a_parent_is_the_longest_end_of_a_note_that_is_a_nodes_name() -> None:
     assert _tree_and_parent("tree of b car 7", number) == ("tree of b", 0)
     assert _tree_and_parent("car 7", number) == ("car", 1)
     assert _tree_and_parent("b 9 b", number) == ("b 9", 2)
+    assert _tree_and_parent(" car 7", number) == ("", 0)
     assert _tree_and_parent("a#1 gone", number) == ("a#1", -1)
     assert _tree_and_parent("a#1 gone for ever", number) == ("a#1 gone for", -1)
 

@@ -19,6 +19,7 @@ from earshot.pipeline.reports.charts import (
     Spot,
     _bubble,
     _LabelPlace,
+    _overlap,
     _tries,
     area_map,
     bar,
@@ -511,3 +512,27 @@ def test_a_map_of_tracks_fits_its_frame_and_has_a_bar_of_a_round_length(
     assert label is not None
     assert (label.text, label.attrib["text-anchor"]) == (words, "start")
     assert numbers(label, "x", "y") == pytest.approx([14.0 + bar_m * scale, height - 10.0], abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("other", "overlaps"),
+    [
+        ((15, 115, 25, 125), True), ((5, 105, 15, 115), True), ((12, 112, 18, 118), True), ((0, 100, 30, 130), True),
+        ((20, 110, 30, 120), False), ((0, 110, 10, 120), False), ((10, 120, 20, 130), False),
+        ((10, 100, 20, 110), False), ((19, 119, 30, 130), True), ((21, 0, 300, 300), False), ((0, 121, 300, 300), False),
+    ],
+)  # fmt: skip
+def test_two_boxes_overlap_where_they_share_more_than_a_border(
+    other: tuple[float, float, float, float], overlaps: bool
+) -> None:
+    box = (10, 110, 20, 120)
+    assert (_overlap(box, other), _overlap(other, box)) == (overlaps, overlaps)
+
+
+def test_tracks_along_one_line_have_a_metre_of_height() -> None:
+    flat = parsed(track_map([[(0.0, 5.0), (1000.0, 5.0)]], "a road"))
+    assert points(flat.find("polyline")) == [(8.0, 124.0), (512.0, 124.0)]
+    upright = parsed(track_map([[(5.0, 0.0), (5.0, 0.5)]], "a lift"))
+    assert upright.attrib["viewBox"] == "0 0 520 520"
+    scale = 476.0  # of the one metre that is shown
+    assert points(upright.find("polyline")) == [(8.0, 484.0), (8.0, pytest.approx(484.0 - 0.5 * scale))]
