@@ -519,7 +519,8 @@ def test_a_map_of_tracks_fits_its_frame_and_has_a_bar_of_a_round_length(
     [
         ((15, 115, 25, 125), True), ((5, 105, 15, 115), True), ((12, 112, 18, 118), True), ((0, 100, 30, 130), True),
         ((20, 110, 30, 120), False), ((0, 110, 10, 120), False), ((10, 120, 20, 130), False),
-        ((10, 100, 20, 110), False), ((19, 119, 30, 130), True), ((21, 0, 300, 300), False), ((0, 121, 300, 300), False),
+        ((10, 100, 20, 110), False), ((19, 119, 30, 130), True), ((21, 0, 300, 300), False),
+        ((0, 121, 300, 300), False),
     ],
 )  # fmt: skip
 def test_two_boxes_overlap_where_they_share_more_than_a_border(
