@@ -236,6 +236,17 @@ def test_an_event_that_was_published_twice_counts_from_the_first_time_and_has_th
         assert found.x_m.tolist() == pytest.approx([math.nan], nan_ok=True), "a place that one of them does not know"
 
 
+def test_an_event_published_twice_lies_furthest_east_and_north() -> None:
+    found = pairs([publish(70.0, "a", "e1", "T", x_m=5.0, y_m=300.0), publish(71.0, "a", "e1", "T", x_m=9.0, y_m=20.0)])
+    assert (found.x_m.tolist(), found.y_m.tolist()) == ([9.0], [300.0])
+
+
+def test_a_window_of_airtime_that_was_recorded_twice_counts_twice() -> None:
+    windows = [airtime(60.0, "a", 10.0, 1.0), airtime(60.0, "a", 10.0, 1.0), airtime(70.0, "a", 10.0, 4.0)]
+    found = of(figures([*LOG[:2], *windows]), "all")
+    assert (found["airtime_mean"], found["airtime_busiest"]) == (pytest.approx(6.0 / 30.0), pytest.approx(0.4))
+
+
 def test_the_rows_of_metrics_have_the_tables_columns() -> None:
     table = figures_table("r7", [("cost", "all", "", 2.0), ("lost", "cause", "impossible", 1.0)])
     assert table.schema.equals(arrow_schema("metrics", with_partitions=True))
