@@ -119,7 +119,6 @@ def test_a_single_file_does_not_bring_its_neighbours_of_its_own_name(
 def test_modules_without_python_source_have_no_code() -> None:
     assert code_of("math").sources == ()
     assert code_of("sources_test_nowhere").sources == ()
-    assert code_of("numpy.linalg").sources[0].module == "numpy"
     compiled = ModuleSpec("sources_test_alone", None, origin=__file__.replace(".py", ".so"))
     sys.modules["sources_test_alone"] = SimpleNamespace(__spec__=compiled)  # type: ignore[assignment]
     assert code_of("sources_test_alone").sources == ()
