@@ -18,6 +18,18 @@ def test_the_busy_share_is_of_the_last_five_whole_seconds() -> None:
     assert shares == pytest.approx({100.9: 0.0, 101.1: 0.1, 104.5: 0.2, 105.9: 0.2, 106.0: 0.1, 109.0: 0.0})
 
 
+def test_five_busy_seconds_count_in_the_sixth() -> None:
+    channel = MeasuredChannel(bit_rate_bps=8000.0)
+    for second in range(7):
+        channel.count(436, now=100.0 + second)
+    assert channel.busy_share(106.5) == pytest.approx(0.5), "500 bytes with headers take half a second of each second"
+
+
+def test_the_headers_around_a_packet_are_those_of_the_simulators_radios() -> None:
+    """24 of the MAC, 8 of the LLC, 20 of IP, 8 of UDP and 4 of the checksum."""
+    assert HEADER_BYTES == 24 + 8 + 20 + 8 + 4
+
+
 def test_a_share_is_at_most_one() -> None:
     channel = MeasuredChannel(bit_rate_bps=8.0)
     channel.count(1000, now=1.0)

@@ -13,20 +13,23 @@ import pytest
 from earshot.errors import EventError, UsageError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
-from earshot.geometry import Position
+from earshot.geometry import Area, Circle, Position, Proximity
 from earshot.live import host as host_module
+from earshot.live.credentials import Credentials
 from earshot.live.datagrams import Frame
 from earshot.live.host import CLOCK_STEP_S, MAX_DELIVERED, MAX_TIMERS, POSITION_EVERY_S, TIMER_AGAIN_S, Host
 from earshot.live.location import Fixed
 from earshot.live.network import NetworkSettings
+from earshot.live.peers import Peer
 from earshot.live.spool import read_records
+from earshot.live.trust import Refused
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
 from earshot.protocols.machine import NOTHING, Announcement, CancelTimer, Deliver, Drop, Note, StartTimer
 from earshot.protocols.services.fences import Crossed, Fence, Here
 from earshot.protocols.services.history import DeliverPast
 from earshot.protocols.services.served import Late
 from earshot.records import DropReason, Kind
-from earshot.records.details import read_announce, read_subscribe
+from earshot.records.details import KEYS_CHANGED, read_announce, read_join, read_subscribe
 from earshot.wire import MAX_WORD, encode, tag_of
 
 
@@ -57,12 +60,12 @@ class Handle:
 class Desk:
     """A host called me on a clock that a test moves."""
 
-    def __init__(self, spool: Path | None = None, **network: Any) -> None:
+    def __init__(self, spool: Path | None = None, credentials: Credentials | None = None, **network: Any) -> None:
         self.at = 1000.0
         self.loop = Loop()
         self.host = Host(
             "me", Flooding, FloodingSettings(), NetworkSettings(**network), Fixed.on_plane(3.0, 4.0), spool,
-            clock=lambda: self.at,
+            credentials=credentials, clock=lambda: self.at,
         )  # fmt: skip
         self.host._loop = self.loop  # type: ignore[assignment]
         self.broadcasts: list[Any] = []
@@ -201,6 +204,24 @@ def test_a_timer_whose_handling_fails_fires_again_after_a_second(monkeypatch: py
 
 
 @in_a_loop
+def test_a_timer_that_was_started_before_the_failure_is_not_started_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    desk.host._start_timer(StartTimer("x", 1001.0))
+    monkeypatch.setattr(desk.host.served, "wake", lambda *_: [StartTimer("x", 1005.0), "no effect"])
+    desk.host._fire("x")
+    assert [call[0] for call in desk.loop.later] == [1.0, 5.0]
+    assert (desk.loop.cancelled, desk.host.drops) == ([], {DropReason.MACHINE_FAILURE: 1})
+
+
+@in_a_loop
+def test_a_timer_takes_half_a_kilobyte_of_a_sixteenth_of_the_memory() -> None:
+    desk = Desk(memory_bytes=16_000_000)
+    for number in range(1954):
+        desk.host._start_timer(StartTimer(("x", number), 1001.0))
+    assert (len(desk.host._timers), desk.host.drops) == (1953, {DropReason.TOO_MANY_TIMERS: 1})
+
+
+@in_a_loop
 def test_every_second_the_place_is_written_and_the_next_second_is_awaited(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.host._tick()
@@ -273,6 +294,75 @@ def test_a_delivery_without_a_handler_is_counted_all_the_same() -> None:
 
 
 @in_a_loop
+def test_an_expected_type_stays_declared_through_a_restart_until_its_subscription_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk()
+    expected = EventType("N", attributes={"priority": 2})
+    handler = desk.got.append
+    desk.host.subscribe(Subscription("s", "me", Filter.parse("N: true")), handler, expected)  # type: ignore[arg-type]
+    desk.subscribe("t")
+    desk.host.fence(Fence("f", near_m=50.0), lambda *_: None)
+    desk.host._start_again(500.0)
+    assert desk.host.served.types.declared == {"s": expected}
+    assert list(desk.host.served.fences.by_id) == ["f"]
+    desk.host.unsubscribe("s")
+    assert (desk.host.served.types.declared, desk.host._declared) == ({}, {})
+
+    def refuses(*_: Any) -> Any:
+        raise UsageError("no")
+
+    monkeypatch.setattr(desk.host.served, "subscribe", refuses)
+    with pytest.raises(UsageError, match="no"):
+        desk.host.subscribe(Subscription("u", "me", Filter.parse("N: true")), handler, expected)  # type: ignore[arg-type]
+    assert desk.host._declared == {}
+
+
+@in_a_loop
+def test_an_event_has_the_area_of_the_announcement_that_it_is_published_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Flooding, "several_producers", True)
+    desk = Desk()
+    fixed = Proximity(Circle(50.0), Position(9.0, 9.0))
+    moving = Proximity(Circle(70.0), Position(0.0, 0.0), mobile=True)
+    desk.host.announce(Announcement(EventType("N"), fixed))
+    desk.host.announce(Announcement(EventType("N"), moving, "second"))
+    second = Announcement(EventType("N"), moving, "second").name
+    assert desk.host.publish_new("N", {}).area == Area(Circle(50.0), Position(9.0, 9.0))
+    assert desk.host.publish_new("N", {}, announced=second).area == Area(Circle(70.0), Position(3.0, 4.0))
+    assert desk.host.publish(Event("N", {}), second).area == Area(Circle(70.0), Position(3.0, 4.0))
+    assert desk.host.publish_new("Other", {}).area is None
+
+
+@in_a_loop
+def test_only_neighbours_that_say_where_they_are_are_known_to_the_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    there, nowhere = Peer("b", ("10.0.0.2", 5), 1, position=Position(1.0, 2.0)), Peer("c", ("10.0.0.3", 5), 1)
+    monkeypatch.setattr(desk.host.transport.peers, "present", lambda _: [there, nowhere])
+    assert desk.host._neighbours() == [("b", Position(1.0, 2.0))]
+
+
+@in_a_loop
+def test_changed_keys_are_used_from_the_next_second_on_and_recorded(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("01" * 32)
+    keys.chmod(0o600)
+    desk = Desk(tmp_path / "spool", credentials=Credentials("me", keys))
+    assert desk.host.transport._seal.keyed
+    used: list[Any] = []
+    desk.host.transport.use_keys = used.append  # type: ignore[method-assign, assignment]
+    desk.host.transport.joined_network = lambda: None  # type: ignore[method-assign]
+    desk.host._tick()
+    assert used == []
+    keys.write_text("02" * 32 + "\n" + "01" * 32)
+    desk.host._tick()
+    desk.host._tick()
+    assert used == [(bytes([2] * 32), bytes([1] * 32))]
+    desk.host._flush_spool()
+    joins = [one for one in read_spool(tmp_path / "spool") if one.kind == Kind.JOIN]
+    assert [(read_join(one.detail).reason, one.x_m, one.y_m) for one in joins] == [(KEYS_CHANGED, 3.0, 4.0)]
+
+
+@in_a_loop
 def test_an_event_has_the_hosts_place_and_time_and_the_quality_of_its_type() -> None:
     desk = Desk()
     desk.host.announce(Announcement(EventType("Alarm", attributes={"lifespan_s": 30.0, "priority": 2})))
@@ -340,6 +430,57 @@ def test_bytes_that_are_no_packet_are_dropped_and_packets_are_counted() -> None:
     desk.host.sent([flood, flood], [encode(flood)] * 2, "you", frame)
     assert desk.host.counts["send"] == 2
     assert desk.host.channel.busy_share(1001.0) > 0.0
+
+
+class RefusesLies:
+    """A verifier that trusts all events but those of type Lie."""
+
+    def check_packet(self, packet: Flood, sender: str, now: float) -> None:
+        if packet.event.type == "Lie":
+            assert (sender, now) == ("you", 1000.0)
+            raise Refused(DropReason.WRONG_SIGNATURE)
+
+
+@in_a_loop
+def test_of_the_packets_in_a_datagram_the_refused_ones_are_counted_by_their_reason_and_the_others_are_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path)
+    desk.subscribe()
+    desk.subscribe("l", "Lie: true")
+    desk.subscribe("h", "Heavy: true")
+    monkeypatch.setattr(desk.host, "_verifier", RefusesLies())
+    monkeypatch.setattr(desk.host.memory, "admits", lambda packet, size: packet.event.type != "Heavy" and size > 0)
+    types = ("Lie", "N", "Heavy", "N", "Lie", "N")
+    datas = [encode(Flood(Event(kind, {}, f"e{n}", "p", time=1000.0), 1)) for n, kind in enumerate(types)]
+    datas.insert(1, b"junk")
+    desk.host.heard(datas, Frame("you", 3, 1, 1000.0, "", None, None, "", [], datas), desk.at)
+    assert (desk.got, desk.host.counts["receive"]) == (["e1", "e3", "e5"], 3)
+    assert desk.host.drops == {DropReason.WRONG_SIGNATURE: 2, DropReason.MALFORMED: 1, DropReason.OUT_OF_MEMORY: 1}
+    desk.host._flush_spool()
+    records = [(one.detail, one.peer) for one in read_spool(tmp_path) if one.kind == Kind.DROP]
+    reasons = (DropReason.WRONG_SIGNATURE, DropReason.MALFORMED, DropReason.OUT_OF_MEMORY, DropReason.WRONG_SIGNATURE)
+    assert records == [(reason, "you") for reason in reasons]
+    assert desk.host.memory.limit_bytes == 16_000_000, "events take a quarter of the memory"
+
+
+@in_a_loop
+def test_the_channel_counts_the_bytes_of_every_packet_that_was_heard_or_sent() -> None:
+    """A megabit a second: a packet of n bytes keeps the channel busy for 8 n microseconds."""
+    desk = Desk(bit_rate_bps=1e6)
+    flood = encode(Flood(Event("N", {"text": "x" * 400}, id="e", source="p", time=1000.0), 1))
+    counted: list[tuple[int, float]] = []
+    desk.host.channel.count = lambda size, now: counted.append((size, now))  # type: ignore[method-assign]
+    desk.hear(flood)
+    frame = Frame("me", 3, 1, 1002.0, "", None, None, "", [], [])
+    packet = Flood(Event("N", {}, id="f", source="me", time=1000.0), 1)
+    desk.host.sent([packet, packet], [flood, b"12345"], "", frame)
+    assert counted == [(len(flood), 1000.0), (len(flood), 1002.0), (5, 1002.0)]
+    unknown = Desk()
+    unknown.host.channel.count = desk.host.channel.count  # type: ignore[method-assign]
+    unknown.hear(flood)
+    unknown.host.sent([packet], [flood], "", frame)
+    assert len(counted) == 3, "without a bit rate nothing is counted"
 
 
 @in_a_loop

@@ -16,7 +16,7 @@ from earshot.errors import LocationUnavailable, UnknownName
 from earshot.geometry import STILL, LocalPlane, Position, Velocity
 from earshot.live import Fix, Fixed, Gpsd, NmeaFile, TracePlayback
 from earshot.live.gpsd import parse_report
-from earshot.live.location import TrackedLocation
+from earshot.live.location import RecentFixes, TrackedLocation
 from earshot.live.nmea import KNOT_M_S, Reading, parse_line
 
 LIVERPOOL = (53.4, -2.97)
@@ -195,6 +195,82 @@ def test_many_fixes_a_second_take_bounded_memory() -> None:
     assert where.position(300.123).x_m == pytest.approx(300.123)
 
 
+@pytest.mark.parametrize(
+    ("times", "kept"),
+    [
+        ((5.0, 5.0, 4.0), [5.0]),
+        ((0.0, 0.1, 0.2), [0.0, 0.2]),
+        ((0.0, 0.1, 0.25), [0.0, 0.1, 0.25]),
+        ((0.0, 0.1, 0.2, 0.3), [0.0, 0.2, 0.3]),
+        ((0.0, 10.0, 129.9), [0.0, 10.0, 129.9]),
+        ((0.0, 10.0, 130.0), [10.0, 130.0]),
+        ((0.0, 500.0), [0.0, 500.0]),
+    ],
+)
+def test_fixes_are_remembered_for_two_minutes_and_a_quarter_of_a_second_apart(
+    times: tuple[float, ...], kept: list[float]
+) -> None:
+    """What is older than two minutes is needed as long as the next fix is younger: the node was between them."""
+    recent = RecentFixes()
+    for time_s in times:
+        recent.add(Fix(Position(time_s, 0.0), STILL, time_s))
+    assert [fix.time for fix in recent._fixes] == kept
+
+
+def test_between_two_fixes_a_node_has_the_velocity_of_the_earlier_one() -> None:
+    recent = RecentFixes()
+    for time_s, x_m, y_m in ((10.0, 0.0, 8.0), (14.0, 40.0, 0.0)):
+        recent.add(Fix(Position(x_m, y_m), Velocity(time_s, 0.0), time_s))
+    first, last = (
+        Fix(Position(0.0, 8.0), Velocity(10.0, 0.0), 10.0),
+        Fix(Position(40.0, 0.0), Velocity(14.0, 0.0), 14.0),
+    )
+    assert [recent.at(time_s) for time_s in (9.0, 14.0, 15.0)] == [first, last, last]
+    assert recent.at(10.0) == first
+    assert recent.at(11.0) == Fix(Position(10.0, 6.0), Velocity(10.0, 0.0), 11.0)
+
+
+def test_a_service_is_asked_once_for_each_time_and_a_fixed_one_once() -> None:
+    asked: list[float] = []
+
+    class Counting(Reporting):
+        def fix(self, now: float) -> Fix:
+            asked.append(now)
+            return super().fix(now)
+
+    where = TrackedLocation(Counting(lambda now: Position(now, 0.0)), [].append)
+    for now in (1.0, 1.0, 2.0):
+        assert (where.position(now), where.velocity(now)) == (Position(now, 0.0), Velocity(1.0, 0.0))
+    assert asked == [1.0, 2.0]
+    asked.clear()
+    assert (where.velocity(3.0), where.position(3.0), asked) == (Velocity(1.0, 0.0), Position(3.0, 0.0), [3.0])
+
+    class CountingFixed(Fixed):
+        def fix(self, now: float) -> Fix:
+            asked.append(now)
+            return super().fix(now)
+
+    still = TrackedLocation(CountingFixed(0.0, 0.0), [].append)
+    asked.clear()
+    assert (still.position(5.0), still.velocity(6.0), asked) == (Position(0.0, 0.0), STILL, [])
+
+
+def test_a_fix_of_just_the_age_that_is_allowed_is_not_stale() -> None:
+    warnings: list[str] = []
+    where = TrackedLocation(Moving(), warnings.append, stale_s=5.0)
+    assert (where.velocity(5.0), where.exact(5.0), where.stale) == (Velocity(10.0, 0.0), Position(150.0, 0.0), False)
+    assert (where.velocity(5.5), where.exact(5.5), where.stale) == (STILL, Position(150.0, 0.0), True)
+    assert TrackedLocation(Moving(), warnings.append).stale_s == 10.0
+
+
+def test_after_a_clock_was_set_back_a_node_asks_for_its_place_anew() -> None:
+    where = TrackedLocation(Reporting(lambda now: Position(now, 0.0)), [].append)
+    assert where.position(500.0) == Position(500.0, 0.0)
+    assert where.position(3.0) == Position(500.0, 0.0), "before its oldest fix it was there"
+    where.forget()
+    assert (where.position(3.0), len(where._recent)) == (Position(3.0, 0.0), 1)
+
+
 def test_a_past_position_is_rounded_to_the_precision_too() -> None:
     where = TrackedLocation(Reporting(lambda now: Position(now, 0.0)), [].append, precision_m=10.0)
     for second in range(100):
@@ -268,6 +344,106 @@ def test_a_gpsd_that_goes_away_leaves_an_ageing_fix_and_is_found_again() -> None
         server.close()
 
     asyncio.run(run())
+
+
+class Wire:
+    """A connection to gpsd that gives these lines and then ends, or waits forever."""
+
+    def __init__(self, *lines: bytes, ends: bool = True) -> None:
+        self.lines, self.ends = list(lines), ends
+        self.sent: list[bytes] = []
+        self.closed = 0
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    async def drain(self) -> None: ...
+
+    async def readline(self) -> bytes:
+        if not self.lines and not self.ends:
+            await asyncio.Event().wait()
+        return self.lines.pop(0) if self.lines else b""
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_lost_gpsd_is_asked_for_every_two_seconds_and_then_watched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Wire(b'{"class":"TPV","mode":3,"lat":1,"lon":2}\n', b"noise\n"), Wire(ends=False)
+    answers: list[Wire | OSError] = [first, OSError("nobody"), OSError("nobody"), second]
+    waits: list[float] = []
+
+    async def open_connection(host: str, port: int, limit: int) -> tuple[Wire, Wire]:
+        assert (host, port, limit) == ("127.0.0.1", 2947, 65_536)
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer, answer
+
+    sleep = asyncio.sleep
+
+    async def no_sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "open_connection", open_connection)
+    monkeypatch.setattr("earshot.live.gpsd.asyncio.sleep", no_sleep)
+
+    async def run() -> None:
+        service = Gpsd()
+        plane = LocalPlane(1.0, 2.0)
+        await service.start(lambda: 77.0, plane)
+        assert service.fix(0.0) == Fix(plane.position(1.0, 2.0), STILL, 77.0)
+        while not second.sent:
+            await sleep(0)
+        assert (waits, first.sent, first.closed, second.sent, second.closed) == (
+            [2.0, 2.0, 2.0], [b'?WATCH={"enable":true,"json":true}\n'], 1, first.sent, 0,
+        )  # fmt: skip
+        await service.stop()
+        assert second.closed == 1, "a service that stops leaves gpsd"
+        await service.stop()
+
+    asyncio.run(run())
+
+
+def test_a_receiver_waits_half_a_minute_for_its_first_fix() -> None:
+    assert (Gpsd()._first_fix_s, NmeaFile("gps")._first_fix_s) == (30.0, 30.0)
+
+
+def test_a_device_that_ends_is_no_longer_read_and_a_line_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence has at most 82 characters: of a line without end the last 256 are kept for what follows."""
+    removed: list[int] = []
+
+    async def run() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "remove_reader", removed.append)
+        service = NmeaFile("gps")
+        service._file, writer = os.pipe()
+
+        def arrives(data: bytes, at: float) -> None:
+            os.write(writer, data)
+            service._read(lambda: at)
+
+        arrives(b"x" * 4000, 5.0)
+        assert len(service._rest) == 4000
+        arrives(b"y" * 300, 5.0)
+        assert len(service._rest) == 256 + 300
+        arrives(b"\n" + rmc(1, 24.0)[:30].encode(), 6.0)
+        arrives(rmc(1, 24.0)[30:].encode(), 7.0)
+        assert (service.fix(0.0).time, removed) == (7.0, [])
+        os.close(writer)
+        service._read(lambda: 8.0)
+        assert (service.fix(0.0).time, removed) == (7.0, [service._file])
+        await service.stop()
+
+    asyncio.run(run())
+
+
+def test_a_log_is_played_on_the_plane_around_its_first_place(tmp_path: Path) -> None:
+    log = tmp_path / "drive.nmea"
+    log.write_text(rmc(0, 24.0) + rmc(10, 31.0))
+    service = NmeaFile(log)
+    started(service)
+    assert service.plane == LocalPlane(53.0, -3.0)
 
 
 def test_no_gpsd_and_a_gpsd_without_a_fix_are_reported() -> None:
