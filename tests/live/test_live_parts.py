@@ -307,6 +307,7 @@ def test_what_waits_for_a_proof_is_bounded_by_bytes_by_sender_and_by_time() -> N
     assert [waiting.take(sender) != [] for sender in senders] == [False, True, True, True], "the oldest makes room"
     assert waiting.put(memoryview(bytes(5000)), HOME, 0.0) == 1, "larger than all that may wait"
     many = UnprovenDatagrams(1_000_000)
+    assert (MOST_UNPROVEN, PROOF_S) == (16, 2.0)
     given_up = [many.put(memoryview(b""), HOME, 0.0) for _ in range(MOST_UNPROVEN + 2)]
     assert given_up == [0] * MOST_UNPROVEN + [1, 1]
     assert many.put(memoryview(b"late"), senders[0], PROOF_S) == 0
