@@ -1,0 +1,260 @@
+"""The parts of the automaton of paths: moves, guards, the tree of prefixes and its tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from earshot.documents import Element
+from earshot.filters.index.guarded_paths import GuardedNode, GuardIndex, SiblingPositions
+from earshot.filters.index.path_moves import (
+    ANY,
+    ANY_ATTRIBUTE,
+    TEXT,
+    UNKNOWN,
+    Guard,
+    Label,
+    PathMove,
+    attribute,
+    wildcard_of,
+)
+from earshot.filters.index.prefix_tree import MoveTable, NodeResults, PrefixTree, sorted_nodes, source_of
+from earshot.filters.index.states import PathJoint, PathState, properties_of
+from earshot.filters.language.syntax import Comparison
+
+
+@pytest.mark.parametrize(
+    ("label", "wildcard"),
+    [("a", ANY), (UNKNOWN, ANY), (attribute("id"), ANY_ATTRIBUTE), (("attribute", ""), ANY_ATTRIBUTE), (TEXT, None)],
+)
+def test_a_wildcard_is_for_elements_or_for_attributes_and_not_for_text(label: Label, wildcard: Label | None) -> None:
+    assert wildcard_of(label) == wildcard
+
+
+@pytest.mark.parametrize(
+    ("guard", "value", "admitted"),
+    [
+        (Guard("id"), "", True),
+        (Guard("id", "5"), "5", True),
+        (Guard("id", "5"), "5.0", False),
+        (Guard("id", 5.0), "5.0", True),
+        (Guard("id", 5.0), "x", False),
+        (Guard("[*]", 2.0), 2, True),
+        (Guard("[*]", 2.0), 3, False),
+        (Guard("[*]", 3.0, Comparison.LT), 2, True),
+        (Guard("[*]", 3.0, Comparison.LT), 3, False),
+    ],
+)
+def test_a_guard_asks_for_a_text_a_number_a_position_or_for_anything(
+    guard: Guard, value: str | int, admitted: bool
+) -> None:
+    assert guard.admits(value) is admitted
+
+
+def test_an_element_has_positions_among_its_name_and_among_all() -> None:
+    positions = SiblingPositions()
+    positions.parent = Element("r", {}, (Element("a"), "text", Element("b"), Element("a")))
+    assert [positions.at(place) for place in range(3)] == [(1, 1), (1, 2), (2, 3)]
+    positions.parent = Element("r", {}, (Element("b"), Element("b")))
+    assert [positions.at(place) for place in (1, 0)] == [(2, 2), (1, 1)]
+
+
+def test_nodes_behind_guards_are_found_by_the_first_and_checked_by_the_others() -> None:
+    index = GuardIndex()
+    guards = {
+        "text": (Guard("id", "5"),),
+        "both": (Guard("id", "5"), Guard("kind", "x")),
+        "number": (Guard("id", 5.0),),
+        "any": (Guard("id"),),
+        "second": (Guard("[name]", 2.0),),
+        "early": (Guard("[*]", 3.0, Comparison.LT),),
+    }
+    assert (index.asks_text, index.asks_position) == (False, False)
+    nodes = {}
+    for name, some in guards.items():
+        nodes[name] = GuardedNode()
+        index.add(some, nodes[name])
+        assert index.asks_position is (name in ("second", "early"))
+    names = {node: name for name, node in nodes.items()}
+
+    def found(*properties: tuple[str, str | int]) -> set[str]:
+        return {names[node] for node in index.admitted(properties)}
+
+    assert found(("id", "5")) == {"text", "number", "any"}
+    assert found(("id", "5"), ("kind", "x")) == {"text", "both", "number", "any"}
+    assert found(("id", "5.0"), ("[name]", 2), ("[*]", 3)) == {"number", "any", "second"}
+    assert found(("kind", "x"), ("[name]", 1), ("[*]", 2)) == {"early"}
+    assert found() == set()
+    index.remove(guards["number"], nodes["number"])
+    index.remove(guards["any"], nodes["any"])
+    assert found(("id", "5")) == {"text"}
+    for name in ("text", "both", "second", "early"):
+        index.remove(guards[name], nodes[name])
+    assert (index._texts, index._numbers, index._others) == ({}, {}, {})
+    index.add((Guard("id"), Guard("", "x")), nodes["text"])
+    assert (index.asks_text, index.asks_position) == (True, True), "what was asked once may be asked again"
+
+
+def test_a_guarded_node_is_bare_when_its_last_result_and_move_are_gone() -> None:
+    node, move, guarded = GuardedNode(), PathMove(False, "a"), PathMove(True, "a", (Guard("id"),))
+    assert (node.is_bare, node.has_results, node.get(move), node.get(guarded)) == (True, False, None, None)
+    plain, behind = node.add(move), node.add(guarded)
+    assert (node.get(move), node.get(guarded), node.is_bare) == (plain, behind, False)
+    assert (node.get(PathMove(True, "a")), node.get(PathMove(True, "a", (Guard("no"),)))) == (None, None)
+    node.drop(move)
+    assert (node.get(move), node.get(guarded), list(node.children), node.is_bare) == (None, behind, [], False)
+    node.drop(guarded)
+    assert (list(node.below), node.is_bare) == ([], True)
+    for is_answer in (True, False):
+        for result in "xy":
+            node.add_result(result, is_answer)
+    assert (node.answers, node.leads, node.has_results) == ({"x", "y"}, {"x", "y"}, True)
+    for is_answer in (True, False):
+        node.remove_result("x", is_answer)
+        assert node.has_results
+        node.remove_result("y", is_answer)
+    assert node.is_bare
+
+
+def test_a_node_has_several_results_until_each_is_removed() -> None:
+    results = NodeResults()
+    results.resize(4)
+    nodes = sorted_nodes(range(4))
+    assert list(results.of(nodes)) == []
+    for node, result in ((1, "a"), (2, "b"), (2, "c"), (2, "d")):
+        results.add(node, result)
+    assert (results.total, results.counts.tolist()) == (4, [0, 1, 3, 0])
+    assert sorted(results.of(nodes)) == ["a", "b", "c", "d"]
+    assert sorted(results.of(sorted_nodes([0, 2]))) == ["b", "c", "d"]
+    results.remove(2, "b")
+    assert sorted(results.of(nodes)) == ["a", "c", "d"]
+    results.remove(2, "d")
+    results.remove(1, "a")
+    assert (list(results.of(nodes)), results.total, results._further) == (["c"], 1, {})
+    results.remove(2, "c")
+    assert (list(results.of(nodes)), results.counts.tolist()) == ([], [0, 0, 0, 0])
+
+
+def test_a_move_that_was_removed_and_added_again_leads_where_it_leads_now() -> None:
+    table = MoveTable()
+    table.add(source_of(3, False), 7)
+    table.add(source_of(3, True), 8)
+    assert table.targets(sorted_nodes([6, 7, 99])).tolist() == [7, 8], "node 3 is source 6 to children, 7 below"
+    table.add(source_of(3, False), 9)
+    table.add(source_of(1, False), 4)
+    assert table.targets(sorted_nodes([2, 6])).tolist() == [4, 9]
+    del table.plain[7]
+    table.renew()
+    assert table.targets(sorted_nodes([2, 6, 7])).tolist() == [4, 9]
+
+
+def test_removed_numbers_are_given_again_once_they_are_many() -> None:
+    """More than 1024 and half of what there is."""
+    tree, move = PrefixTree(), PathMove(False, "a")
+    removed = 0
+    assert tree.add(0, move) == 1
+    while not tree.has_many_removed:
+        tree.drop(0, move)
+        removed += 1
+        assert tree.add(0, move) == removed + 1
+    assert removed == 1024 + (removed + 2) // 2 + 1
+    tree.reuse_numbers()
+    assert not tree.has_many_removed
+    assert tree.get(0, move) == removed + 1
+    assert tree.add(1, PathMove(False, "b")) <= removed
+
+
+def test_a_node_leads_on_by_its_moves_and_results() -> None:
+    tree = PrefixTree()
+    one = tree.add(0, PathMove(False, "a"))
+    two = tree.add(one, PathMove(True, "b"))
+    guarded = PathMove(True, "b", (Guard("id"),))
+    assert [tree.is_bare(node) for node in (0, one, two)] == [False, False, True]
+    assert [tree.is_waiting(node) for node in (0, one, two)] == [False, True, False]
+    assert tree.waiting(sorted_nodes([0, one, two])).tolist() == [one]
+    behind = tree.add_behind(one, guarded)
+    assert (tree.behind(one, guarded), tree.behind(two, guarded), tree.behind(0, PathMove(True, "c"))) == (
+        behind, None, None,
+    )  # fmt: skip
+    tree.drop(one, PathMove(True, "b"))
+    assert tree.is_waiting(one)
+    tree.drop_behind(one, guarded)
+    assert (tree.is_waiting(one), tree.is_bare(one), tree.has_results) == (False, True, False)
+    tree.leads.add(one, "x")
+    assert (tree.is_bare(one), tree.has_results) == (False, True)
+    assert tree.sources(sorted_nodes([0, one]), sorted_nodes([one])).tolist() == [0, 2 * one + 1]
+
+
+def test_a_tree_has_room_for_more_nodes_than_it_began_with() -> None:
+    tree = PrefixTree()
+    nodes = [tree.add(0, PathMove(False, f"n{number}")) for number in range(100)]
+    assert nodes == list(range(1, 101))
+    for node in nodes:
+        tree.answers.add(node, f"r{node}")
+    assert len(tree.answers.of(sorted_nodes(nodes))) == 100
+
+
+def test_an_element_has_the_properties_that_guards_ask_for() -> None:
+    assert list(properties_of({"id": "5"}, ())) == [("id", "5")]
+    assert list(properties_of({"id": "5"}, ("x", "y", (2, 3)))) == [
+        ("id", "5"), ("", "x"), ("", "y"), ("[name]", 2), ("[*]", 3),
+    ]  # fmt: skip
+
+
+def test_a_state_finds_what_follows_by_name_and_by_wildcard() -> None:
+    state = PathState(sorted_nodes([]), sorted_nodes([]))
+    assert not state.leads_on
+    labels: list[Label] = ["a", "b", UNKNOWN, attribute("id"), TEXT]
+    for label in labels:
+        state.next[label] = PathState(sorted_nodes([]), sorted_nodes([]))
+
+    def found(label: Label) -> list[Label]:
+        below = list(state.children(label))
+        return [label for label in labels if state.next[label] in below]
+
+    assert [found(label) for label in ("a", "c", ANY, ANY_ATTRIBUTE, TEXT)] == [
+        ["a"], [], ["a", "b", UNKNOWN], [attribute("id")], [TEXT],
+    ]  # fmt: skip
+    state.reach(4)
+    assert (state.nodes.tolist(), state.leads_on) == ([4], True)
+    assert PathState(sorted_nodes([]), sorted_nodes([1])).leads_on
+
+
+def test_guards_ask_an_element_only_for_what_they_need() -> None:
+    state = PathState(sorted_nodes([]), sorted_nodes([]))
+    element = Element("a", {"id": "5"}, ("x", Element("b"), "y", ""))
+    positions = SiblingPositions()
+    positions.parent = Element("r", {}, (Element("b"), element))
+
+    def joint(*guards: Guard) -> PathJoint:
+        index = GuardIndex()
+        for guard in guards:
+            index.add((guard,), GuardedNode())
+        return PathJoint(state, False, guards=[index])
+
+    asked = {
+        guards: (made.asks_text, made.asks_position, made.asks_more, made.more_asked(element, 1, positions))
+        for guards in ((), (Guard("id"),), (Guard(""),), (Guard("[*]", 2.0),), (Guard(""), Guard("[*]", 2.0)))
+        if (made := joint(*guards))
+    }
+    assert list(asked.values()) == [
+        (False, False, False, ()),
+        (False, False, False, ()),
+        (True, False, True, ("x", "y")),
+        (False, True, True, ((1, 2),)),
+        (True, True, True, ("x", "y", (1, 2))),
+    ]
+    bare = joint(Guard(""), Guard("[*]", 2.0))
+    assert bare.more_asked(Element("a"), 0, positions) == ((1, 1),)
+
+
+def test_a_joint_has_results_and_leads_on_if_its_state_or_a_node_does() -> None:
+    state = PathState(sorted_nodes([]), sorted_nodes([]))
+    empty, answering, leading, waiting = (GuardedNode() for _ in range(4))
+    answering.add_result("x", True)
+    leading.add(PathMove(False, "a"))
+    waiting.add(PathMove(True, "a"))
+    found = [(made.has_results, made.leads_on) for node in (empty, answering, leading, waiting)
+             if (made := PathJoint(state, False, (node,)))]  # fmt: skip
+    assert found == [(False, False), (True, False), (False, True), (False, True)]
+    assert PathJoint(state, True).has_results
+    assert PathJoint(PathState(sorted_nodes([1]), sorted_nodes([])), False).leads_on
