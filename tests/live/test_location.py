@@ -111,6 +111,26 @@ def test_a_trace_is_played_back_for_one_of_its_nodes(tmp_path: Path) -> None:
         started(TracePlayback(trace))
 
 
+def test_a_trace_of_one_node_needs_no_name_and_a_trace_of_none_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "town.csv"
+    trace.write_text("time,node,x_m,y_m\n5,car,0,0\n7,car,20,0\n")
+    service = TracePlayback(trace)
+    started(service, LocalPlane(53.0, -3.0))
+    assert (service.fix(1001.0).position, service.plane) == (Position(10.0, 0.0), LocalPlane(53.0, -3.0))
+    trace.write_text("time,node,x_m,y_m\n")
+    with pytest.raises(LocationUnavailable, match=r"has no position of any node|no position"):
+        started(TracePlayback(trace))
+
+
+def test_a_trace_in_degrees_is_on_the_plane_around_its_first_place(tmp_path: Path) -> None:
+    trace = tmp_path / "town.csv"
+    trace.write_text("time,node,lat_deg,lon_deg\n7,car,53.6,-2.4\n5,car,53.4,-2.97\n")
+    service = TracePlayback(trace)
+    started(service)
+    assert service.plane == LocalPlane(53.0, -3.0)
+    assert service.fix(1000.0).position == LocalPlane(53.0, -3.0).position(53.4, -2.97)
+
+
 def test_floating_car_data_of_sumo_is_a_trace(shared_data: Path) -> None:
     service = TracePlayback(shared_data / "sumo-bologna" / "acosta_1800_2100.fcd.csv.gz")
     with pytest.raises(LocationUnavailable, match="1,305 nodes; say which"):

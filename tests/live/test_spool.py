@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from desk import Desk, acquainted, taken
 
@@ -171,6 +172,48 @@ def test_a_full_disk_is_told_once_tried_again_and_leaves_only_whole_records(
     spool.flush()
     assert told[1:] == [f"the spool is written again; {spool.lost:,} records are lost in all"]
     assert len(list(read_records(tmp_path))) + spool.lost == 61
+    spool.close()
+
+
+def test_while_the_disk_is_full_four_megabytes_of_records_wait_and_it_is_tried_once_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path, "a", 1, trouble=lambda _: None)
+    clock = [100.0]
+    monkeypatch.setattr("earshot.live.spool.time.monotonic", lambda: clock[0])
+    tried: list[float] = []
+
+    def no_room(*_: object) -> int:
+        tried.append(clock[0])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    kilobyte = msgspec.structs.replace(record(1), detail="x" * 1024)
+    size = len(msgspec.json.encode(kilobyte)) + 1
+    with monkeypatch.context() as full:
+        full.setattr("os.write", no_room)
+        while not spool.lost:
+            spool.write(kilobyte)
+        assert 4 * 1024 * 1024 - size <= len(spool._buffer) <= 4 * 1024 * 1024
+        assert tried == [100.0]
+        for now in (100.99, 101.0, 101.5, 102.0):
+            clock[0] = now
+            spool.flush()
+    assert tried == [100.0, 101.0, 102.0]
+    clock[0] = 103.0
+    spool.close()
+    assert sum(1 for _ in read_records(tmp_path)) == (4 * 1024 * 1024 - 1) // size
+
+
+def test_records_are_written_when_sixty_four_kilobytes_wait(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a", 1)
+    line = msgspec.structs.replace(record(1), detail="x" * 900)
+    size = len(msgspec.json.encode(line)) + 1
+    for _ in range(-(-65_536 // size) - 1):
+        spool.write(line)
+    assert list(read_records(tmp_path)) == []
+    spool.write(line)
+    assert len(list(read_records(tmp_path))) == -(-65_536 // size)
+    assert spool._segment_bytes == 16 * 1024 * 1024
     spool.close()
 
 

@@ -17,7 +17,7 @@ from earshot.errors import MalformedPacket
 from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live import datagrams, transport
-from earshot.live.datagrams import HEADER_BYTES, MAX_PACKETS, Challenge, Echo, Frame, Goodbye
+from earshot.live.datagrams import HEADER_BYTES, MAX_PACKETS, Challenge, Echo, Fragment, Frame, Goodbye
 from earshot.live.network import NetworkSettings
 from earshot.live.peers import Peer, digest_of
 from earshot.live.transport import EXPEDITED, Transport
@@ -775,6 +775,19 @@ def test_a_hello_goes_to_all_and_comes_again_after_its_interval() -> None:
     desk.transport._hello()
     assert desk.frames() == [Frame("me", 7, 1, 1000.0, "", Position(3.0, 4.0), None, "", [], [])]
     assert desk.loop.later == [(1.5, desk.transport._hello)]
+
+
+@in_a_loop
+def test_with_each_hello_packets_are_given_up_whose_fragments_have_not_come_for_five_seconds() -> None:
+    desk = Desk()
+    piece = Frame("you", 3, 1, desk.wall, "", None, None, "", [], [], Fragment(1, 0, 3, b"x" * 100))
+    assert desk.bytes(desk.transport._seal.close(datagrams.encode(piece))) == 0
+    held = []
+    for seconds in (5.0, 0.1):
+        desk.ticks += seconds
+        desk.transport._hello()
+        held.append(desk.transport.reassembly.held_bytes > 0)
+    assert (held, desk.host.drops) == ([True, False], [DropReason.FRAGMENTS_MISSING])
 
 
 @in_a_loop
