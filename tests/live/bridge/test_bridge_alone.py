@@ -365,3 +365,106 @@ def test_the_type_announced_longest_ago_is_withdrawn(
         assert list(bridge._announced) == ["Closure"]
 
     play(story)
+
+
+def test_a_type_that_is_used_is_not_the_oldest_and_is_announced_again_only_where_its_area_changes(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge_module, "MOST_ANNOUNCED", 2)
+    rules = Mapping(from_mqtt=(FromMqtt("+/#", "{1}", qos=0, within="circle:9m", at_fields=("x", "y")),))
+
+    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+        bridge.mapping = rules
+        for topic, x in (("A/1", 1), ("B/1", 1), ("A/1", 1), ("C/1", 1), ("A/1", 2)):
+            await received(office, message(f'{{"x": {x}, "y": 0}}', topic, qos=0))
+
+        def area(x: float) -> Area:
+            return Area(Circle(9.0), Position(x, 0.0))
+
+        assert [one for one in town.did if one[0] in ("announce", "unannounce")] == [
+            ("announce", "A", area(1.0)),
+            ("announce", "B", area(1.0)),
+            ("announce", "C", area(1.0)),
+            ("unannounce", "B", area(1.0)),
+            ("announce", "A", area(2.0)),
+        ]
+
+    play(story)
+
+
+def test_a_message_that_breaks_the_node_is_refused_logged_and_acknowledged_and_the_next_is_published(
+    play: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+        publish = town.publish
+
+        async def breaks(_: Event) -> None:
+            town.publish = publish  # type: ignore[method-assign]
+            raise ValueError("a mistake of ours")
+
+        town.publish = breaks  # type: ignore[method-assign]
+        await received(office, *(message("{}", f"news/{'a' * 200}", mid=n, qos=0) for n in (1, 2)))
+        assert (bridge.counts, office.acknowledged) == ({"refused": 1, "in": 1}, [1, 2])
+
+    with caplog.at_level(logging.ERROR):
+        play(story)
+    name = f"news/{'a' * 200}"[:100]
+    assert [one.getMessage() for one in caplog.records] == [f"a message on {name} could not be published"]
+
+
+def test_events_of_ten_milliseconds_are_written_together_and_a_refusing_disk_is_tried_after_a_second(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+        later: list[tuple[float, str]] = []
+        monkeypatch.setattr(bridge, "_schedule", lambda name, delay_s, _: later.append((delay_s, name)))
+        town.calls[0][0](siren(1))
+        assert later == [(0.01, "flush")]
+        later.clear()
+        with monkeypatch.context() as broken:
+            broken.setattr(bridge._waiting, "add", fails)
+            bridge._flush()
+            assert (later, bridge.waiting) == ([(1.0, "flush")], 1)
+        bridge._flush()
+        later.clear()
+        office.calls["acknowledged"](1)
+        assert later == [(0.01, "forget")]
+        later.clear()
+        with monkeypatch.context() as broken:
+            broken.setattr(bridge._waiting, "remove", fails)
+            bridge._forget_acknowledged()
+            assert (later, bridge.waiting) == ([(1.0, "forget")], 1)
+        bridge._forget_acknowledged()
+        assert bridge.waiting == 0
+
+    def fails(_: object) -> None:
+        raise QueueFailed("no room")
+
+    play(story)
+
+
+def test_an_acknowledgement_of_an_unknown_message_counts_nothing(play: Callable[..., None]) -> None:
+    async def story(bridge: Bridge, _: Town, office: Office) -> None:
+        office.calls["acknowledged"](7)
+        assert (bridge.counts, bridge._acknowledged) == ({}, [])
+
+    play(story)
+
+
+def test_a_new_connection_counts_what_is_on_its_way_as_sent_again(play: Callable[..., None]) -> None:
+    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+        heard(bridge, town, siren(1), siren(2))
+        office.calls["changed"](False)
+        assert bridge.counts["sent again"] == 0
+        office.calls["changed"](True)
+        assert (bridge.counts["sent again"], len(office.sent)) == (2, 2), "paho itself sends them"
+
+    play(story)
+
+
+def test_the_numbers_of_a_bridge() -> None:
+    module = bridge_module
+    assert (module.MOST_GATHERED, module.MOST_RECEIVED, module.MOST_ANNOUNCED, module.REMEMBERED) == (
+        10_000, 10_000, 256, 10_000,
+    )  # fmt: skip
+    assert module.DEFAULT_QUEUE_BYTES == 256_000_000
