@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from earshot import Event
 from earshot.documents import Element
+from earshot.filters.index import automaton as automata
+from earshot.filters.index.automaton import PathAutomaton
 from earshot.filters.index.guarded_paths import GuardedNode, GuardIndex, SiblingPositions
 from earshot.filters.index.path_moves import (
     ANY,
@@ -14,6 +17,7 @@ from earshot.filters.index.path_moves import (
     Guard,
     Label,
     PathMove,
+    PathMoves,
     attribute,
     wildcard_of,
 )
@@ -258,3 +262,121 @@ def test_a_joint_has_results_and_leads_on_if_its_state_or_a_node_does() -> None:
     assert found == [(False, False), (True, False), (False, True), (False, True)]
     assert PathJoint(state, True).has_results
     assert PathJoint(PathState(sorted_nodes([1]), sorted_nodes([])), False).leads_on
+
+
+# The automaton: what it remembers, and what that takes.
+
+
+def paths_of(*paths: PathMoves) -> PathAutomaton:
+    automaton = PathAutomaton()
+    for number, moves in enumerate(paths):
+        automaton.add(moves, number, is_answer=True)
+    return automaton
+
+
+def reached(automaton: PathAutomaton, text: str) -> set[int]:
+    answers, _ = automaton.reached(Event.from_xml(text).root)
+    return answers
+
+
+A, B = PathMove(False, "a"), PathMove(False, "b")
+
+
+def test_a_state_takes_eighty_entries_four_for_each_node_and_two_for_each_that_waits() -> None:
+    automaton = paths_of((A, B))
+    assert reached(automaton, "<a><b/></a>") == {0}
+    assert automaton._held == (80 + 4) + (80 + 4)
+    assert reached(automaton, "<a><c/></a>") == reached(automaton, "<a><d/></a>") == set()
+    assert automaton._held == (80 + 4) + (80 + 4) + 80, "all names that no path mentions are one state"
+    below = paths_of((PathMove(True, "a"),))
+    assert reached(below, "<a><x/></a>") == {0}
+    assert below._held == (80 + 4 + 2) + (80 + 2)
+
+
+def test_answers_are_remembered_when_a_document_comes_for_the_second_time() -> None:
+    automaton = paths_of((A, B))
+    held = []
+    for _ in range(4):
+        assert reached(automaton, "<a><b/></a>") == {0}
+        held.append(automaton._held)
+    assert held == [168, 168 + 4, 168 + 4, 168 + 4]
+
+
+def test_a_joint_takes_eighty_entries_and_what_its_guards_were_asked() -> None:
+    automaton = paths_of((PathMove(False, "a", (Guard("id"),)),))
+    assert reached(automaton, "<a id='5'/>") == {0}
+    state, joint, behind = 80 + 1, 80, 80 + 2
+    assert automaton._held == state + joint + behind
+    long = "5" * 800
+    assert reached(automaton, f"<a id='{long}'/>") == {0}
+    answers = 4
+    assert automaton._held == state + joint + 2 * behind + (len("id") + len(long)) // 8 + answers
+
+
+def test_results_of_so_many_sets_of_states_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (automata.MOST_HELD, automata.MOST_RESULTS, automata.MOST_UNAPPLIED) == (6_000_000, 256, 64)
+    monkeypatch.setattr(automata, "MOST_RESULTS", 2)
+    automaton = paths_of((A,), (A, B))
+    sizes = []
+    for text in ("<a/>", "<a><b/></a>", "<a><c/></a>", "<a/>"):
+        reached(automaton, text)
+        sizes.append(len(automaton._results))
+    assert sizes == [1, 2, 1, 2]
+
+
+def test_after_so_many_new_paths_between_two_documents_the_states_are_built_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(automata, "MOST_UNAPPLIED", 2)
+    automaton = paths_of((A,))
+    assert automaton._start is None
+    reached(automaton, "<a/>")
+    for number in (1, 2):
+        automaton.add((A, PathMove(False, f"n{number}")), number, is_answer=True)
+        assert (len(automaton._unapplied), automaton._start is None) == (number, False)
+    assert reached(automaton, "<a><n2/></a>") == {0, 2}
+    assert automaton._unapplied == []
+    for number in (3, 4, 5):
+        automaton.add((A, PathMove(False, f"n{number}")), number, is_answer=True)
+    assert (automaton._unapplied, automaton._start, automaton._held) == ([], None, 0)
+    assert reached(automaton, "<a><n5/></a>") == {0, 5}
+
+
+def test_states_that_hold_too_much_are_dropped_before_the_next_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    automaton = paths_of((A,), (A, B))
+    reached(automaton, "<a/>")
+    held = automaton._held
+    for most, kept in ((held, True), (held - 1, False)):
+        monkeypatch.setattr(automata, "MOST_HELD", most)
+        before = automaton._start
+        reached(automaton, "<a/>")
+        assert (automaton._start is before) is kept
+        automaton._held = held
+
+
+def test_an_automaton_counts_its_paths_and_what_they_ask_for() -> None:
+    id = attribute("id")
+    paths: list[PathMoves] = [
+        (A,), (A, PathMove(False, id)), (A, PathMove(False, TEXT)), (PathMove(True, "a", (Guard("id"),)), B),
+    ]  # fmt: skip
+    automaton = paths_of(*paths)
+    assert (automaton.count, automaton._extras, automaton._guarded) == (4, 2, 1)
+    assert automaton._labels == {"a": 4, "b": 1, id: 1, TEXT: 1}
+    for number, moves in enumerate(paths):
+        automaton.remove(moves, number, is_answer=True)
+    assert (automaton.count, automaton._extras, automaton._guarded, dict(automaton._labels)) == (0, 0, 0, {})
+
+
+def test_answers_and_leads_are_told_apart_also_behind_guards() -> None:
+    guarded = (PathMove(False, "a", (Guard("id"),)),)
+    automaton = PathAutomaton()
+    for moves in ((A,), guarded):
+        for is_answer in (True, False):
+            automaton.add(moves, (len(moves[0].guards), is_answer), is_answer)
+    for text, guards in (("<a id='1'/>", {0, 1}), ("<a/>", {0}), ("<b id='1'/>", set())):
+        answers, leads = automaton.reached(Event.from_xml(text).root)
+        assert (answers, set(leads)) == ({(one, True) for one in guards}, {(one, False) for one in guards})
+    automaton.remove(guarded, (1, True), True)
+    automaton.remove((A,), (0, False), False)
+    answers, leads = automaton.reached(Event.from_xml("<a id='1'/>").root)
+    assert (answers, set(leads)) == ({(0, True)}, {(1, False)})
