@@ -208,3 +208,19 @@ def test_the_steps_of_a_path_with_several_predicates_are_told_one_by_one() -> No
     assert Filter.xpath("/CD/tracks/t[2][@n = 2]").explain(DOCUMENT) == (
         "it matches: /CD/tracks/t[2][@n = 2] held (@n = 2 held (@n is 2))"
     )
+
+
+@pytest.mark.parametrize(
+    ("speeds", "told"),
+    [
+        ((7, 9), "of 2, none; in the first, speed < 3 failed (speed is 7)"),
+        ((7, 2), "of 2, one: speed < 3 held (speed is 2)"),
+        ((7,), "of 1, none; in the first, speed < 3 failed (speed is 7)"),
+        ((), "there is no lanes"),
+    ],
+)
+def test_of_several_items_the_one_that_met_the_condition_is_told_else_the_first(
+    speeds: tuple[int, ...], told: str
+) -> None:
+    event = Event("T", {"lanes": [{"speed": speed} for speed in speeds]})
+    assert f"({told})" in str(Filter.where("any(lanes, speed < 3)").explain(event))
