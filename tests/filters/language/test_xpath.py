@@ -6,6 +6,7 @@ from xpath_cases import documents, queries, with_namespaces
 from earshot import Element, Event, Filter, FilterIndex
 from earshot.errors import FilterSyntaxError, FilterTooCostly
 from earshot.filters.language import matching
+from earshot.filters.language.matching import DocumentWords
 from earshot.filters.language.parser import MAX_DEPTH, MAX_LENGTH
 from earshot.filters.language.xpath import FUNCTIONS
 from sizes import sized
@@ -223,8 +224,9 @@ def test_a_filter_may_be_so_long_and_no_longer() -> None:
     most = f"/a[x = '{'y' * (MAX_LENGTH - 10)}']"
     assert len(most) == MAX_LENGTH
     assert Filter.parse(str(Filter.xpath(most.replace(" = ", "=")))) == Filter.xpath(most)
-    with pytest.raises(FilterSyntaxError, match="at most 20,000 characters"):
+    with pytest.raises(FilterSyntaxError, match="at most 20,000 characters, this one 20,001") as caught:
         Filter.xpath(most + " ")
+    assert caught.value.column == 1
 
 
 @pytest.mark.parametrize(
@@ -301,3 +303,34 @@ def test_a_function_takes_as_many_arguments_as_xpath_says(name: str) -> None:
                 Filter.xpath(text)
         else:
             Filter.xpath(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/r/a", True),
+        ("//a[@z]", False),
+        ("//a[@k='v']/b", True),
+        ("//a[@k='w']/b", False),
+        ("//a[@n=5]", True),
+        ("//a[@n='5']", False),
+        ("//a[@n=6]", False),
+        ("/r[@*='1']", True),
+        ("//a[b='t']", True),
+        ("//a[2]", True),
+        ("//b[2]", False),
+        ("//c", False),
+        ("//@n", True),
+    ],
+)
+def test_a_document_answers_its_fortieth_question_as_its_first(path: str, expected: bool) -> None:
+    """From the sixteenth on, paths are asked only of documents that have all their words."""
+    event = Event.from_xml("<r m='1'><a k='v' n='5.0'><b>t</b></a><a/></r>")
+    filter = Filter.xpath(path)
+    assert [filter.matches(event) for _ in range(40)] == [expected] * 40
+
+
+def test_the_words_of_a_document_are_its_names_and_its_attributes_as_texts_and_numbers() -> None:
+    words = DocumentWords(Event.from_xml("<r m='x'><a n='5.0'>t</a></r>").root)
+    assert words.words == {"r", "a", "m", "n", ("m", "x"), ("n", "5.0"), ("n", 5.0)}
+    assert {name: len(found) for name, found in words.by_name.items()} == {"r": 1, "a": 1}

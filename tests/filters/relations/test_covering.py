@@ -242,6 +242,11 @@ def test_a_merged_path_filter_covers_both_and_nothing_else(a: str, b: str, docum
         ("A: x < 3", "A: x < 4", "A: x < 4"),
         ("A: x < 3", "B: x < 4", "/A and x < 3 or /B and x < 4"),
         ("`odd type`: x < 3", "B: y", "x < 3 or /B and y"),
+        ("traffic/jam: x = 1", "traffic/*: y = 2", "traffic/*: x = 1 or y = 2"),
+        ("traffic/*: y = 2", "traffic/jam: x = 1", "traffic/*: x = 1 or y = 2"),
+        ("traffic/**: y = 2", "traffic/jam/a2: x = 1", "traffic/**: x = 1 or y = 2"),
+        ("A: x = 1", "y = 2", "/A and x = 1 or y = 2"),
+        ("y = 2", "A: x = 1", "/A and x = 1 or y = 2"),
         ("/CD[price < 20]", "/CD[price < 10]", "/CD[price < 20]"),
         ("/CD", "price < 3", "/CD or price < 3"),
         (
