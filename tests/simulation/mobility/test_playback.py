@@ -229,3 +229,41 @@ def test_a_part_from_the_begin_has_the_nodes_that_are_there_before_its_end(tmp_p
     assert Playback(path, start_s=101.0, end_s=104.0).names() == ("a", "b")
     assert Playback(path, start_s=101.1, end_s=104.0).names() == ("b",)
     assert Playback(path).names() == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"lake": "l", "trace": "t", "origin_lat_deg": 1.0, "origin_lon_deg": 2.0}, "origin_lat_deg is for a file"),
+        ({"file": Path("t.csv"), "type": "bus"}, "type is for a trace in a lake"),
+        ({"file": Path("t.csv"), "origin_lon_deg": 1.0}, "write both or neither"),
+        ({"file": Path("t.csv"), "trace": "t"}, "lake and trace belong together"),
+        ({"file": Path("t.csv"), "lake": "l", "trace": "t"}, "write one of file"),
+    ],
+)
+def test_settings_that_belong_to_a_file_or_to_a_lake_are_not_mixed(given: dict[str, object], problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem):
+        Playback(**given)  # type: ignore[arg-type]
+
+
+def test_a_trace_is_called_by_its_name_or_by_that_of_its_file() -> None:
+    assert (Playback(lake="l", trace="t").source, Playback(Path("a/b.csv")).source) == ("t", "b.csv")
+    assert Playback(Path("a/b.csv")).content() == {}
+
+
+def test_a_node_without_a_row_for_more_than_half_a_minute_has_left(tmp_path: Path) -> None:
+    rows = "node,time,x_m,y_m\na,0,0,0\na,30,1,0\na,60.5,2,0\na,61,3,0\n"
+    assert play(Playback(csv(tmp_path, rows))).presence == (((0.0, 30.0), (60.5, 61.0)),)
+
+
+@pytest.mark.parametrize(("start_s", "presence"), [(9.9, ((-9.9, pytest.approx(0.1)),)), (10.0, ()), (10.1, ())])
+def test_a_node_that_leaves_as_the_run_begins_is_not_in_it(start_s: float, presence: object, tmp_path: Path) -> None:
+    rows = "node,time,x_m,y_m\na,0,0,0\na,10,1,0\nb,10,0,0\nb,30,0,0\n"
+    trace = play(Playback(csv(tmp_path, rows), start_s=start_s), until_s=10.0)
+    assert trace.presence[0] == presence
+
+
+@pytest.mark.parametrize(("until_s", "count"), [(10.0, 0), (10.1, 1)])
+def test_a_node_that_comes_as_the_run_ends_is_not_in_it(until_s: float, count: int, tmp_path: Path) -> None:
+    rows = "node,time,x_m,y_m\na,0,0,0\na,9,1,0\nb,10,0,0\nb,30,0,0\n"
+    assert len(play(Playback(csv(tmp_path, rows)), until_s=until_s).presence[1]) == count
