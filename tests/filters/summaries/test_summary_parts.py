@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
+from math import inf, log
 
 import pytest
 
 from earshot import Event, Filter
+from earshot.errors import MalformedPacket, UsageError
 from earshot.filters.summaries.bloom import Bloom, BloomShape, fingerprint, name_key, type_key
 from earshot.filters.summaries.clauses import Values
+from earshot.filters.summaries.data_summary import FieldBitmaps
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.sections import TypeSection
 from earshot.filters.summaries.structures import (
@@ -18,7 +22,8 @@ from earshot.filters.summaries.structures import (
     TextConstraint,
     needed,
 )
-from earshot.filters.summaries.summary import SMALLEST_BUDGET, Summary
+from earshot.filters.summaries.summary import SMALLEST_BUDGET, Summary, _ladder
+from earshot.filters.summaries.summary_bytes import BitReader
 from earshot.filters.summaries.value_combinations import (
     EQUALS,
     HOLDS,
@@ -379,3 +384,109 @@ def test_a_denied_alternative_asks_for_both_of_what_was_denied_twice() -> None:
     events = [Event("T", {"p": p, "q": q}) for p, q in ("xy", "xz", "zy")]
     assert [wanted.matches(event) for event in events] == [True, False, False]
     assert [Summary.of([wanted]).may_match(event) for event in events] == [True, False, False]
+
+
+# Steps of coarsening, and the sizes of what is summarised.
+
+
+def hundred_ranges() -> Summary:
+    return Summary.of([Filter.where(f"p in {10 * number}..{10 * number + 1}", type="T") for number in range(100)])
+
+
+def ranges_of(summary: Summary) -> int:
+    (section,) = summary.sections.values()
+    return len(section.aec[name_key("p")].spans) if section.aec else 0
+
+
+def test_a_summary_keeps_fewer_ranges_at_each_step_and_begins_anew_without_combinations() -> None:
+    steps = [ranges_of(one) for one in _ladder(hundred_ranges())]
+    changes = [count for count, _ in groupby(steps)]
+    assert changes == [100, 16, 8, 4, 2, 1, 100, 64, 32, 16, 8, 4, 1, 0]
+
+
+def test_a_summary_has_the_first_step_that_fits() -> None:
+    summary = hundred_ranges()
+    sizes = [len(one.to_bytes()) for one in _ladder(summary)]
+    for budget in (sizes[0], sizes[0] - 1, sizes[1], sizes[1] - 1, sizes[3], 100, 60, 16):
+        first = next(one for one, size in zip(_ladder(summary), sizes, strict=True) if size <= budget)
+        assert summary.within(budget) == first
+    assert summary.within(sizes[0]) == summary
+    with pytest.raises(UsageError, match="at least 16 bytes, got 15"):
+        summary.within(15)
+
+
+def test_the_size_of_a_summary_of_fields_counts_the_fields_and_their_values() -> None:
+    fields = FieldBitmaps()
+    sizes = []
+    for bit, content in enumerate(({"a": 1, "b": ["x", "y"]}, {"a": 1}, {"a": 2, "c": True}, {"a": 1.0})):
+        fields.add(Event("T", content), 1 << bit)
+        sizes.append(fields.size)
+    assert sizes == [2 + 3, 5, 5 + 1 + 2, 9], "1, 1.0 and true are three values"
+    fields.retain(0b0110, 1)
+    assert (sorted(fields.by_name), fields.size) == (["a", "c"], 2 + 3)
+
+
+def test_a_count_has_at_most_five_bytes() -> None:
+    assert BitReader(b"\x81\x80\x80\x80\x00", "set").count(9) == 1
+    with pytest.raises(MalformedPacket, match="more than 9"):
+        BitReader(b"\x81\x80\x80\x80\x80\x00", "set").count(9)
+
+
+@pytest.mark.parametrize(
+    ("span", "width"),
+    [
+        ((0.0, 0.9), 0),
+        ((0.0, 1.0), 1),
+        ((5.0, 8.0), 2),
+        ((-1.0, 1.0), 2),
+        # A number has twenty significant bits: 1000 is known to about a thousandth.
+        ((1000.0, 1000.0), -10),
+        ((-1000.0, -1000.0), -10),
+        ((0.0, 1e-9), -20),
+        ((0.0, inf), 127),
+        ((-inf, 0.0), 127),
+        ((-1.7e308, 1.7e308), 127),
+        ((0.0, 2.0**125), 126),
+        ((0.0, 2.0**126), 127),
+    ],
+)
+def test_a_range_lies_in_cells_of_the_next_power_of_two(span: tuple[float, float], width: int) -> None:
+    assert width_of(span) == width
+
+
+@pytest.mark.parametrize(
+    ("span", "width", "cells"),
+    [
+        ((0.0, 0.9), 0, [0]),
+        ((0.5, 1.4), 0, [0, 1]),
+        ((-0.5, 0.4), 0, [-1, 0]),
+        ((4.0, 7.9), 2, [1]),
+        ((0.0, 3.0), 0, [0, 1, 2, 3]),
+        ((0.0, 4.0), 0, None),
+        ((3.0, 5.0), 127, [0]),
+        ((0.0, inf), 0, None),
+    ],
+)
+def test_a_range_lies_in_at_most_four_cells(span: tuple[float, float], width: int, cells: list[int] | None) -> None:
+    assert cells_of(span, width) == cells
+
+
+@pytest.mark.parametrize(("fill", "share"), [(0.5, 1.0), (0.25, 0.8112781), (0.01, 0.0807931), (0.75, 0.8112781)])
+def test_a_vector_is_sent_in_about_as_many_bits_as_its_entropy(fill: float, share: float) -> None:
+    """n items at k hashes set a share of 1 - e^(-kn/m) of m bits."""
+    bits = 65_536
+    items = round(-log(1.0 - fill) * bits / 2)
+    assert BloomShape(bits, 2).expected_bytes(items) == pytest.approx(bits * share / 8, rel=1e-3)
+
+
+def test_a_shape_for_a_rate_is_the_one_that_is_sent_in_the_fewest_bytes() -> None:
+    for items, rate in ((1, 0.5), (10, 0.01), (64, 0.01), (300, 0.2)):
+        chosen = BloomShape.for_rate(items, rate)
+        every = [BloomShape(1 << power, hashes) for power in range(3, 17) for hashes in range(1, 17)]
+        fitting = [shape for shape in every if shape.expected_rate(items) <= rate]
+        fewest = min(shape.expected_bytes(items) for shape in fitting)
+        assert chosen in fitting
+        assert chosen.expected_bytes(items) == fewest
+        assert chosen.bits == min(shape.bits for shape in fitting if shape.expected_bytes(items) == fewest)
+    with pytest.raises(UsageError, match="at a rate between 0 and 1, got 5 at 0"):
+        BloomShape.for_rate(5, 0.0)
