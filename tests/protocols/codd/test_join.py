@@ -38,3 +38,12 @@ def test_seed_sets_are_tried_in_order_without_repetitions_and_candidates_as_they
     assert (join.state, join.waits_for("x", 3), join.waits_for("x", 2), join.collects(2)) == (A, True, False, False)
     join.happens(JoinEvent.ACCEPTED)
     assert (join.state, join.waits_for("x", 3)) == (IDLE, False)
+
+
+def test_an_answer_on_behalf_of_an_unnamed_seed_counts_for_the_first_by_name() -> None:
+    join = Join()
+    join.begin([("q", "p", "r")])
+    join.next_seeds(1)
+    assert (join.on_candidate("x", spare=True), join.waiting) == (False, {"q", "r"})
+    assert (join.on_candidate("r", spare=True), join.waiting) == (False, {"q"})
+    assert (join.on_candidate("x", spare=True), join.waiting, join.candidates) == (True, set(), ["x", "r"])
