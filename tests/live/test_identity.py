@@ -33,7 +33,7 @@ from earshot.live.identity import (
     read_identity,
 )
 from earshot.live.packet_events import events_in
-from earshot.live.signatures import FAILURES_A_SECOND, TrustFile, Verifier, read_trust, trust_line
+from earshot.live.signatures import FAILURES_A_SECOND, SignedNames, TrustFile, Verifier, read_trust, trust_line
 from earshot.live.trust import Refused
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.flooding import Flood
@@ -249,6 +249,92 @@ def test_files_that_are_wrong_are_refused_with_the_line(tmp_path: Path) -> None:
 @given(st.binary(min_size=32, max_size=32))
 def test_a_key_is_read_back_from_its_text(key: bytes) -> None:
     assert parse_named_key(f"a=b={key_text(key)}") == ("a=b", key)
+
+
+def test_a_key_is_valid_until_its_time_and_not_after(people: dict[str, Identity]) -> None:
+    a = people["a"]
+    verifier = Verifier(trust=TrustFile({"a": {a.public_key: NOW + 5.0}}))
+    signed = a.sign_event(event())
+    for _ in range(2):
+        assert [judged(verifier, signed, now) for now in (NOW, NOW + 5.0, NOW + 5.1)] == [True, True, "key-expired"]
+
+
+def test_of_several_keys_of_a_name_the_one_that_signed_counts(people: dict[str, Identity]) -> None:
+    a, b = people["a"], people["b"]
+    verifier = Verifier(trust=TrustFile({"a": {b.public_key: NOW - 1.0, a.public_key: NOW + 1.0}}))
+    assert judged(verifier, a.sign_event(event())) is True
+    assert judged(verifier, Identity("a", b.private_key).sign_event(event())) == "key-expired"
+
+
+def test_after_thirty_two_wrong_signatures_a_sender_waits_a_thirty_second_of_a_second_for_each(
+    people: dict[str, Identity],
+) -> None:
+    verifier = Verifier(trust=trusting(people["a"]))
+    wrong = [people["mallory"].sign_event(event("a", priority=number)) for number in range(40)]
+
+    def refused(now: float, count: int) -> list[bool | str]:
+        return [judged(verifier, wrong.pop(), now) for _ in range(count)]
+
+    assert refused(NOW, 33) == ["wrong-signature"] * 32 + ["rate-limit"]
+    assert refused(NOW + 1 / 64, 1) == ["rate-limit"]
+    assert refused(NOW + 2 / 64, 2) == ["wrong-signature", "rate-limit"]
+    assert judged(verifier, people["a"].sign_event(event()), NOW + 2 / 64) == "rate-limit", "a right one is not checked"
+    assert judged(verifier, people["a"].sign_event(event()), NOW + 5 / 64) is True
+    assert judged(verifier, people["a"].sign_event(event()), NOW + 5 / 64) is True, "a right one costs nothing"
+    assert verifier._allowances["relay"][0] < 2.0
+    judged(verifier, wrong.pop(), NOW + 1000.0)
+    assert verifier._allowances["relay"][0] == 31.0, "at most 32 are saved up"
+
+
+def test_a_trust_file_names_at_most_sixteen_owners(tmp_path: Path) -> None:
+    path = tmp_path / "trust"
+    owners = [f"owner {key_text(bytes([number] * 32))}\n" for number in range(17)]
+    path.write_text("".join(owners[:16]))
+    assert len(read_trust(path).owners) == 16
+    path.write_text("".join(owners))
+    with pytest.raises(UsageError, match="names 17 owners; at most 16 are allowed"):
+        read_trust(path)
+
+
+HOME, AWAY = ("10.0.0.1", 5), ("10.0.0.2", 5)
+
+
+def hello(identity: Identity | None, time_s: float = NOW, life: int = 3, sender: str = "a") -> Frame:
+    plain = Frame(sender, life, 1, time_s, "", None, None, "", [], [])
+    return plain if identity is None else identity.sign_hello(plain)
+
+
+def admitted(names: SignedNames, frame: Frame, address: tuple[str, int] = HOME, ticks: float = 50.0) -> bool | str:
+    try:
+        return names.admits(frame, address, NOW, ticks, None)
+    except Refused as refused:
+        return str(refused.reason)
+
+
+def test_a_name_that_must_sign_counts_where_a_signed_hello_came_from_while_such_hellos_come(
+    people: dict[str, Identity],
+) -> None:
+    names = SignedNames(Verifier(trust=trusting(people["a"])), expiry_s=5.0, clock_skew_s=30.0)
+    assert admitted(names, hello(None)) == "not-signed"
+    assert admitted(names, hello(None, sender="stranger")) is False
+    assert admitted(names, hello(people["a"])) is True
+    assert [names.has_signed("a", HOME, 3, ticks) for ticks in (50.0, 55.0, 55.1)] == [True, True, False]
+    assert [names.has_signed(*host, 50.0) for host in (("a", AWAY, 3), ("a", HOME, 4), ("b", HOME, 3))] == [False] * 3
+    unsigned = [(HOME, 3, 55.0), (HOME, 3, 55.1), (AWAY, 3, 50.0), (HOME, 4, 50.0)]
+    found = [admitted(names, hello(None, life=life), address, ticks) for address, life, ticks in unsigned]
+    assert found == [False, "not-signed", "not-signed", "not-signed"]
+
+
+def test_a_signed_hello_counts_once_in_order_and_near_its_time(people: dict[str, Identity]) -> None:
+    a = people["a"]
+    names = SignedNames(Verifier(trust=trusting(a)), expiry_s=5.0, clock_skew_s=30.0)
+    times = (-30.1, -30.0, -30.0, -31.0, 5.0, 4.9, 30.0, 30.1)
+    assert [admitted(names, hello(a, NOW + ahead_s)) for ahead_s in times] == [
+        "stale-datagram", True, "stale-datagram", "stale-datagram", True, "stale-datagram", True, "stale-datagram",
+    ]  # fmt: skip
+    unknown = SignedNames(Verifier(), expiry_s=5.0, clock_skew_s=30.0)
+    assert admitted(unknown, hello(a)) is False
+    assert not unknown.has_signed("a", HOME, 3, 50.0), "nobody vouches for the key"
 
 
 # Nodes.
