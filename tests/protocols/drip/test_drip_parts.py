@@ -12,6 +12,7 @@ from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
 from earshot.protocols.common.local_subscriptions import RecentKeys
+from earshot.protocols.drip import subscribers
 from earshot.protocols.drip.broker import Broker
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.packets import (
@@ -389,6 +390,23 @@ def test_a_subscriber_whose_change_others_must_know_is_the_last_to_make_room() -
     table.learn(record("v", 3.0), 3.0)
     assert list(table.table) == ["u", "s", "v"]
     assert [one.record.subscriber for one in table.updates_for("p", 3, 9)] == ["s", "v"]
+
+
+def test_the_texts_of_subscribers_may_take_all_bytes_of_the_table_and_one_subscriber_a_quarter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = record_bytes(record("s", 1.0))
+    assert size == 3 * 64 + len("me") + len("b") + len("N: v > 0")
+    monkeypatch.setattr(subscribers, "MOST_TEXT", 4 * size)
+    table = Subscribers("me", 9, 30.0)
+    for name in "stuv":
+        assert table.learn(record(name, 1.0), 1.0) is not None
+    assert (list(table.table), table.text) == ([*"stuv"], 4 * size)
+    assert table.learn(record("w", 1.0, "me", "N: v > 00"), 1.0) is None, "one byte more than a quarter"
+    table.learn(record("w", 1.0), 1.0)
+    assert (list(table.table), table.text) == ([*"tuvw"], 4 * size)
+    table.learn(record("t", 2.0, "me", "N: v"), 2.0)
+    assert table.text == 4 * size - len(" > 0")
 
 
 def test_a_subscriber_quits_the_broker_that_it_left() -> None:

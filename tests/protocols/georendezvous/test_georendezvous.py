@@ -856,6 +856,22 @@ def test_a_point_that_is_no_longer_near_is_left_only_when_the_new_one_has_had_it
     assert machine.subscribed["cars"].leaving == {}
 
 
+def test_a_point_that_is_near_again_is_not_left():
+    field = georendezvous(
+        in_cells({**row_of_nodes(30), "roamer": (29, 0)}, GRID), rendezvous=6, nearest=1, width_m=1060.0, height_m=30.0
+    )
+    subscribe(field, "roamer")
+    settle(field)
+    subscribed = field.machines["roamer"].subscribed["cars"]
+    (old,) = subscribed.points
+    field.move("roamer", GRID.centre((0, 0)))
+    settle(field, 1.2)
+    (new,) = subscribed.points
+    field.move("roamer", GRID.centre((29, 0)))
+    settle(field, 1.2)
+    assert (subscribed.points, list(subscribed.leaving)) == ([old], [new])
+
+
 # Every notification arrives.
 
 
