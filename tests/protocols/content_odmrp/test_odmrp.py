@@ -13,6 +13,7 @@ from earshot.errors import SettingsError
 from earshot.filters import Subscription
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable, OdmrpSettings
 from earshot.protocols.machine import Broadcast, Deliver, Drop, StartTimer
+from earshot.records import DropReason
 from sizes import sized
 
 CDS = "/CD"
@@ -49,6 +50,16 @@ def test_a_node_that_is_named_sets_its_flag_and_names_the_next_once_a_round() ->
     assert list(node.hear(JoinTable(0, {"s": "b"}), "d", now=1.2)) == []
     assert list(node.hear(Data(0, cd(1), 3), "a", now=1.3)) == [Broadcast(Data(0, cd(1), 4))]
     assert list(node.hear(Data(0, cd(1), 4), "c", now=1.4)) == []
+
+
+def test_an_event_that_is_too_old_is_neither_delivered_nor_passed_on() -> None:
+    node = plain("b", lifespan_s=60.0, forwarding_timeout_s=100.0)
+    node.subscribe(Subscription("b/1", "b", Filter.parse(CDS)), 0.0)
+    node.hear(JoinRequest("s", 0, 7, 1), "a", now=1.0)
+    node.hear(JoinTable(0, {"s": "b"}), "c", now=1.1)
+    last, old = cd(1, time=1.0), cd(2, time=0.9)
+    assert list(node.hear(Data(0, last, 3), "a", now=61.0)) == [Deliver(last, "b/1", 3), Broadcast(Data(0, last, 4))]
+    assert list(node.hear(Data(0, old, 3), "a", now=61.0)) == [Drop(DropReason.EXPIRED, old.id)]
 
 
 def test_a_node_that_is_not_named_neither_answers_nor_forwards() -> None:

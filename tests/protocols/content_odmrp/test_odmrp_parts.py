@@ -174,6 +174,14 @@ def test_a_stamp_keeps_what_is_known_and_an_unknown_stamp_wants_everything() -> 
     assert (found.vague(["stranger"], 7.0), found.vague(["b+"], 7.0), found.vague([], 7.0)) == (True, True, False)
 
 
+def test_the_summary_of_a_stamp_that_was_unknown_counts_when_it_comes() -> None:
+    found, full = ReportTable(4, SHAPE), report("b", CHEAP)
+    found.hear(SummaryReport("b", full.stamp), 0.0, 10.0)
+    assert found.wanting(Event("News", {}), 1.0) == {"b"}
+    found.hear(full, 2.0, 12.0)
+    assert (found.wanting(Event("News", {}), 3.0), found.wanting(EVENT, 3.0)) == (frozenset(), {"b"})
+
+
 def test_a_reporter_that_wants_nothing_any_longer_is_removed() -> None:
     found = ReportTable(4, SHAPE)
     found.hear(report("b", CHEAP), 0.0, 10.0)
