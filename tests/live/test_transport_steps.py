@@ -765,6 +765,55 @@ def test_bytes_that_are_no_frame_are_malformed() -> None:
         Desk().bytes(b"ES\x01\x00junk")
 
 
+# Opening.
+
+
+class Opened(Socket):
+    def getsockname(self) -> tuple[str, int]:
+        return ("127.0.0.1", 4)
+
+
+@pytest.mark.parametrize(
+    ("datagram_bytes", "keys", "room"),
+    [
+        (1472, (), 1472 - 480 - 4),
+        (1472, (b"k" * 32,), 1472 - 480 - 4 - 28),
+        (32_768, (), 32_768 - 480 - 4),
+        (65_507, (), 32_768 - 480 - 4),
+    ],
+)
+def test_packets_share_32_kilobytes_less_what_the_frame_and_its_seal_take(
+    datagram_bytes: int, keys: tuple[bytes, ...], room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[Any, ...]] = []
+
+    def open_own(*given: Any) -> Opened:
+        opened.append(given)
+        return Opened()
+
+    @in_a_loop
+    def check() -> None:
+        desk = Desk(datagram_bytes=datagram_bytes, peers=("127.0.0.1:9",))
+        desk.transport.use_keys(keys)
+        monkeypatch.setattr(transport.sockets, "open_own", open_own)
+        desk.transport.open()
+        assert (opened, desk.transport.address) == ([("0.0.0.0", 0, "")], ("127.0.0.1", 4))
+        assert (desk.transport.largest_bytes, desk.transport._room) == (datagram_bytes, room)
+        assert (desk.loop.watched, [delay_s for delay_s, _ in desk.loop.later]) == (["reader"], [1.0]), "it greets"
+
+    check()
+
+
+@in_a_loop
+def test_a_host_warns_of_sixty_four_things_each_once(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    with caplog.at_level(logging.WARNING):
+        for number in range(70):
+            for _ in range(2):
+                desk.transport._warn_once(f"thing {number}", f"look at {number}")
+    assert [one.getMessage() for one in caplog.records] == [f"me: look at {number}" for number in range(64)]
+
+
 # Hellos, timers, closing.
 
 
