@@ -6,7 +6,10 @@ import msgspec
 import pytest
 from small_networks import Bench, say, standing, tell
 
+from earshot.errors import ScenarioError
+from earshot.geometry import Area, Position, Rectangle
 from earshot.simulation.draws import Span
+from earshot.simulation.extent import Extent, box_of
 from earshot.simulation.media.medium_settings import Contention, UnitDisk
 from earshot.simulation.media.open_medium import Network
 from earshot.simulation.mobility.sumo_process import SumoProcess
@@ -48,3 +51,33 @@ def test_sumo_is_ended_with_its_block() -> None:
     with pytest.raises(KeyError), Process():
         raise KeyError
     assert ended == ["closed"]
+
+
+EXTENT = Extent(width_m=100.0, height_m=50.0, west_m=10.0, south_m=-20.0)
+
+
+def test_an_extent_lies_east_and_north_of_its_corner() -> None:
+    assert EXTENT.box == (10.0, -20.0, 110.0, 30.0)
+    assert EXTENT.area == Area(Rectangle(100.0, 50.0), Position(60.0, 5.0))
+    assert box_of(None, EXTENT) == EXTENT.box
+
+
+@pytest.mark.parametrize(
+    ("box", "inside"),
+    [
+        ((10.0, -20.0, 110.0, 30.0), True),
+        ((50.0, 0.0, 50.1, 0.1), True),
+        ((50.0, 0.0, 50.0, 0.1), False),
+        ((50.0, 0.0, 50.1, 0.0), False),
+        ((9.9, -20.0, 110.0, 30.0), False),
+        ((10.0, -20.1, 110.0, 30.0), False),
+        ((10.0, -20.0, 110.1, 30.0), False),
+        ((10.0, -20.0, 110.0, 30.1), False),
+    ],
+)
+def test_a_box_lies_inside_the_extent_and_is_not_empty(box: tuple[float, float, float, float], inside: bool) -> None:
+    if inside:
+        assert box_of(box, EXTENT) == box
+        return
+    with pytest.raises(ScenarioError, match=r"inside the area of 100 x 50 m from \[10, -20\] on"):
+        box_of(box, EXTENT)
