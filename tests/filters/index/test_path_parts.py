@@ -365,6 +365,7 @@ def test_an_automaton_counts_its_paths_and_what_they_ask_for() -> None:
     for number, moves in enumerate(paths):
         automaton.remove(moves, number, is_answer=True)
     assert (automaton.count, automaton._extras, automaton._guarded, dict(automaton._labels)) == (0, 0, 0, {})
+    assert (automaton._tree._guarded, automaton._tree.is_bare(0)) == (0, True), "no node is left in the tree"
 
 
 def test_answers_and_leads_are_told_apart_also_behind_guards() -> None:
@@ -380,3 +381,26 @@ def test_answers_and_leads_are_told_apart_also_behind_guards() -> None:
     automaton.remove((A,), (0, False), False)
     answers, leads = automaton.reached(Event.from_xml("<a id='1'/>").root)
     assert (answers, set(leads)) == ({(0, True)}, {(1, False)})
+
+
+def test_a_path_that_comes_after_documents_were_seen_is_found_in_the_next() -> None:
+    automaton = paths_of((A,), (A, B))
+    text = "<a><b id='1'><c/></b></a>"
+    for _ in range(3):
+        assert reached(automaton, text) == {0, 1}
+    later: list[PathMoves] = [
+        (A, B), (PathMove(True, "c"),), (PathMove(True, "b", (Guard("id"),)),),
+        (A, PathMove(True, "b", (Guard("id"),))),
+        (PathMove(True, "b", (Guard("id"),)), PathMove(False, "c")), (A, PathMove(False, "b", (Guard("no"),))),
+    ]  # fmt: skip
+    found = {0, 1}
+    for number, moves in enumerate(later, 2):
+        automaton.add(moves, number, is_answer=True)
+        found |= {number} - {7}
+        for _ in range(3):
+            assert reached(automaton, text) == found
+    for number, moves in enumerate(later, 2):
+        automaton.remove(moves, number, is_answer=True)
+        found -= {number}
+        for _ in range(3):
+            assert reached(automaton, text) == found

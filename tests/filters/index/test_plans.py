@@ -7,6 +7,7 @@ from math import inf, nextafter
 import pytest
 
 from earshot import Event, Filter
+from earshot.errors import FilterTooCostly
 from earshot.filters.index.event_values import Between, EventValues, SameBoolean, SameNumber, SameText
 from earshot.filters.index.path_moves import TEXT, Guard, PathMove, attribute
 from earshot.filters.index.plans import Plan, plans_of
@@ -59,6 +60,9 @@ JUST_BELOW_20, JUST_ABOVE_10 = nextafter(20.0, -inf), nextafter(10.0, inf)
         ("not (v = 1 or not w = 2)", [Plan(tests=(SameNumber("w", 2.0),), needs=("w",), exact=False)]),
         # An item's fields are looked up, and the filter says whether one item has them all.
         ("any(lanes, v <= 3)", [Plan(tests=(Between("lanes.v", -inf, 3.0),), needs=("lanes.v",), exact=False)]),
+        # A path and a field say all together.
+        ("/A/b and v = 1", [Plan((PathMove(False, "A"), PathMove(False, "b")), (SameNumber("v", 1.0),), ("v",))]),
+        ("v = 1 and /A/b", [Plan((PathMove(False, "A"), PathMove(False, "b")), (SameNumber("v", 1.0),), ("v",))]),
         ("true", [Plan()]),
         ("not true", []),
     ],
@@ -106,6 +110,17 @@ CATEGORY = InDocument("category")
         ('/a[@id="5"][2]', Plan((child("a", Guard("id", "5")),), exact=False)),
         ('/a[2][@id="5"]', Plan((child("a", Guard("[name]", 2.0), Guard("id", "5")),))),
         ("/a[@id != 5]", Plan((child("a"),), (), (InDocument("a", "id"),), exact=False)),
+        ('/a[contains(b, "x")]', Plan((child("a"),), (), (InDocument("b"),), exact=False)),
+        ('/a[contains(b, "")]', Plan((child("a"),))),
+        (
+            "/a[b[c = 1]/d >= 2]",
+            Plan(
+                (child("a"),),
+                (SameNumber(InDocument("c"), 1.0), Between(InDocument("d"), 2.0, inf)),
+                (InDocument("b"), InDocument("c"), InDocument("d")),
+                exact=False,
+            ),
+        ),
         # One path of two is looked up.
         ("/a and /b", Plan((child("a"),), exact=False)),
     ],
@@ -178,3 +193,22 @@ def test_values_of_a_document_are_those_of_all_its_elements_of_a_name_each_once(
 def test_an_event_allows_what_it_has_values_for(needs: tuple[str, ...], tests: tuple, allowed: bool) -> None:  # type: ignore[type-arg]
     values = EventValues(Event("T", {"v": 5, "kind": "x", "on": True}))
     assert values.allow(needs, tests) is allowed
+
+
+class Costly:
+    """A filter that is too costly for every event."""
+
+    asked = 0
+
+    def matches(self, *_: object) -> bool:
+        self.asked += 1
+        raise FilterTooCostly("too many nodes")
+
+
+def test_a_filter_that_was_too_costly_is_noted_and_not_asked_again_for_the_event() -> None:
+    values, costly = EventValues(Event("T", {"v": 5})), Costly()
+    cheap, wrong = Filter.where("v = 5"), Filter.where("v = 6")
+    assert [values.meet(key, one, None) for key, one in (("a", cheap), ("b", wrong))] == [True, False]
+    assert [values.meet("c", costly, None) for _ in range(2)] == [False, False]  # type: ignore[arg-type]
+    assert (costly.asked, values.given_up) == (1, {"c"})
+    assert values.meet("a", cheap, None)
