@@ -124,6 +124,17 @@ def test_load_is_carried_while_enough_arrives(at_most: float, holds: bool) -> No
     assert finding("it carries 32", load=rows, bounds=[]).holds is None
 
 
+def test_between_two_loads_a_protocol_carries_what_the_line_through_them_says() -> None:
+    rows = [row("hearsay", 1.0, scenario="city", rate=1.0), row("hearsay", 1.0, scenario="city", rate=40.0)]
+    rows += [
+        row("cbf", arrived, scenario="city", rate=rate) for rate, arrived in ((1.0, 1.0), (8.0, 0.96), (12.0, 0.92))
+    ]
+    rows += [row("steam", 0.94, scenario="city", rate=1.0), row("steam", 0.99, scenario="city", rate=8.0)]
+    found = finding("it carries 4 times", load=rows, bounds=[reachable(1.0, scenario="city")])
+    assert found.measured == "on lines between the loads tried, city: 40.0 times its own rate, cbf 9.0 times"
+    assert found.holds is True
+
+
 @pytest.mark.parametrize(("ours", "holds"), [(32.0, True), (16.0, False)])
 def test_load_is_compared_with_the_best_other(ours: float, holds: bool) -> None:
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from earshot.studies.figures import (
     Compared,
@@ -264,19 +265,27 @@ def carries_load(rows: Rows) -> Finding:
             lines.append(curve(of_one, "rate", "delivery").series(f"{scenario}, {protocol}"))
         rate = min(wanted, max(row["rate"] for row in group))
         parts.append(_carried(rows_at(group, protocol=OURS, rate=rate), ceiling, CARRIED))
-        texts.append(f"{scenario}: " + ", ".join(f"{name} {most:g}x" for name, most in _loads(group, ceiling).items()))
+        texts.append(
+            f"{scenario}: " + ", ".join(f"{name} {most:.1f}x" for name, most in _loads(group, ceiling).items())
+        )
     if not parts:
-        return not_measurable("of the loads tried", "neither scenario ran")
-    return stated("of the loads tried, " + "; ".join(texts), every(parts), series=lines, seeds=seeds_of(rows["load"]))
+        return not_measurable("as stated", "neither scenario ran")
+    return stated("; ".join(texts), every(parts), series=lines, seeds=seeds_of(rows["load"]))
 
 
 def _loads(group: Iterable[Row], ceiling: Iterable[Row]) -> dict[str, float]:
-    """By protocol, the highest rate of those tried at which enough of the reachable arrives; 0 if it never does."""
+    """By protocol, the highest rate at which enough of the reachable arrives, on straight lines between the rates that
+    were tried; 0 if it never does. Of one that carries them all it is the highest that was tried."""
     enough = CARRIED * mean(ceiling, "reachable")
     carried = {}
     for (protocol,), of_one in grouped(group, "protocol").items():
-        means = curve(of_one, "rate", "delivery").means
-        carried[protocol] = max((rate for rate, delivery in means.items() if delivery >= enough), default=0.0)
+        points = list(curve(of_one, "rate", "delivery").means.items())
+        carried[protocol] = points[0][0] if points[0][1] >= enough else 0.0
+        for (rate, delivery), (next_rate, next_delivery) in pairwise(points):
+            if delivery < enough:
+                break
+            share = 1.0 if next_delivery >= enough else (delivery - enough) / (delivery - next_delivery)
+            carried[protocol] = rate + share * (next_rate - rate)
     return carried
 
 
@@ -292,10 +301,11 @@ def carries_four_times(rows: Rows) -> Finding:
         carried = _loads(group, _ceiling(rows, scenario))
         name, other = best_other(carried)
         holds = holds and carried[OURS] >= 4.0 * other
-        best = f"{name} {other:g} times" if other else "no other any"
-        texts.append(f"{scenario}: {carried[OURS]:g} times its own rate, {best}")
+        best = f"{name} {other:.1f} times" if other else "no other any"
+        texts.append(f"{scenario}: {carried[OURS]:.1f} times its own rate, {best}")
     reason = "STEAM and contention-based forwarding carry more than the sketch was measured against"
-    return stated("of the loads tried, " + "; ".join(texts), holds, reason, seeds=seeds_of(rows["load"]))
+    text = f"on lines between the loads tried, {'; '.join(texts)}"
+    return stated(text, holds, reason, seeds=seeds_of(rows["load"]))
 
 
 # Radios, loss, wrong places.
