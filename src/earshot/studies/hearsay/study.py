@@ -13,7 +13,7 @@ from earshot.studies.study import Experiment, Study, cases
 SEEDS = range(201, 206)
 SCENARIOS = ("base", "city", "disaster", "highway", "odmrp", "odmrp-mobile")
 LARGE = ("drip", "georendezvous")
-"Radio scenarios whose runs take minutes: only against those that flood."
+"Radio scenarios whose runs take longest: only against those that flood."
 OTHERS = ("cbf", "content-odmrp", "flooding", "gossip", "steam")
 EVERYBODY = ("hearsay", *OTHERS)
 FLOODS = ("hearsay", "cbf", "flooding", "gossip")
@@ -54,7 +54,7 @@ EXPERIMENTS = (
         "bounds",
         bounds,
         cases=[
-            *cases(scenario=SCENARIOS, radio=[BASIC], seed=SEEDS),
+            *cases(scenario=(*SCENARIOS, *LARGE), radio=[BASIC], seed=SEEDS),
             *cases(trace=["liverpool", "ns2", "market-town"], radio=[BASIC], seed=SEEDS),
         ],
         quick=_quick(scenario=["base", "city"], radio=[BASIC]),
