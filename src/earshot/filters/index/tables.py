@@ -163,7 +163,7 @@ class AttributeTable(Generic[Owner]):
             return None
         if self._rounded.count or self._unsure:
             return self._collect_slots(np.asarray(slots, np.intp), content.get, keys)
-        keys.update(self._keys[slots].tolist())
+        keys.update(self._keys.take(slots).tolist())
         return []
 
     def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:
