@@ -42,6 +42,7 @@ from earshot.studies.running import (
     _measure,
     _own_code,
     pages_of,
+    run_study,
     studies_report,
     write_claims,
 )
@@ -385,3 +386,14 @@ def test_a_case_keeps_its_rows_and_its_processor_time(tmp_path: Path) -> None:
     failed = json.loads(_measure(_Job("runs", lambda case: [case["missing"]], {}, tmp_path / "failed.json")))
     assert "KeyError" in failed["error"]
     assert not (tmp_path / "failed.json").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_case_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    def measure(_: object) -> list[dict[str, object]]:
+        raise AssertionError("no case runs")
+
+    paper = Study("a-study", "A paper", [Experiment("any", measure, [{"seed": 0}], [])], [])
+    with pytest.raises(UsageError, match=r"cannot write to .*Not a directory; name another folder with --lake"):
+        run_study(None, paper, tmp_path / "file" / "results")  # type: ignore[arg-type]

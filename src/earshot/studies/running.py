@@ -75,6 +75,10 @@ def run_study(
     # Files from before a case kept its processor time have other names.
     code = f"{code_digest()} {_own_code(study)} processor_s"
     kept = folder / study.name
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {kept}: {error.strerror}; name another folder with --lake") from None
     jobs = [
         _Job(
             experiment.name,
