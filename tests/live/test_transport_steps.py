@@ -138,7 +138,8 @@ class Desk:
         self.transport = Transport("me", 7, "", NetworkSettings(**network), self.host, lambda: self.wall)
         made: Any = self.transport
         made._loop, made._own, made._ticks = self.loop, self.socket, lambda: self.ticks
-        made._base, made._configured, made._room = ("239.0.0.1", 5), [], 1000
+        made._base, made._configured = ("239.0.0.1", 5), []
+        made.largest_bytes, made._beside_packets = 1000 + 102, 102
         self.you = self.peer("you", THERE)
         self.number = 0
 
@@ -220,7 +221,7 @@ def test_packets_share_a_datagram_up_to_its_room_and_to_their_number(monkeypatch
     one = len(encode(flood("a"))) + 5
     for room, expected in ((3 * one, [3, 1]), (3 * one - 1, [2, 2])):
         desk = Desk()
-        desk.transport._room = room
+        desk.transport.largest_bytes = 102 + room
         desk.transport._turn_open = True
         for name in "abcd":
             desk.transport.broadcast(flood(name), None)
@@ -416,6 +417,50 @@ def test_a_frame_for_this_host_is_heard_once_and_acknowledged() -> None:
     assert bare == Frame("me", 7, 1, 1000.0, "", None, None, "", [41, 41], [])
     assert desk.socket.sent[0][1] == THERE
     assert (desk.you.heard_at, desk.you.position) == (50.0, None)
+
+
+@in_a_loop
+def test_acknowledgements_fill_what_a_packet_leaves_of_a_datagram_and_the_rest_go_alone() -> None:
+    desk = Desk()
+    arrived = range(70_000, 70_600)  # 5 bytes each
+    for sequence in arrived:
+        desk.receive(to="me", sequence=sequence)
+    answer = flood("answer", size=700)
+    desk.transport.send("you", answer)
+    desk.run_soon()
+    with_packet, *alone = desk.frames()
+    assert with_packet.packets == [encode(answer)]
+    assert len(with_packet.acks) == (1000 - len("you") - len(encode(answer)) - 5) // 5
+    assert [sequence for frame in (with_packet, *alone) for sequence in frame.acks] == list(arrived)
+    assert max(len(datagram) for datagram, _ in desk.socket.sent) <= 1102
+    assert len(alone) == 3
+
+
+@in_a_loop
+def test_at_most_512_acknowledgements_share_a_datagram() -> None:
+    desk = Desk()
+    desk.transport.largest_bytes = 65_507
+    for sequence in range(1, 601):
+        desk.receive(to="me", sequence=sequence)
+    desk.run_soon()
+    assert [len(frame.acks) for frame in desk.frames()] == [512, 88]
+
+
+@pytest.mark.parametrize("size", [900, 40_000])
+@in_a_loop
+def test_the_longest_names_leave_a_datagram_within_its_limit(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(datagram_bytes=1472, peers=("127.0.0.1:9",))
+    desk.transport.name, desk.transport._plane = "海" * 128, "é" * 128
+    monkeypatch.setattr(transport.sockets, "open_own", lambda *_: Opened())
+    desk.transport.open()
+    desk.transport._own = desk.socket  # type: ignore[assignment]
+    desk.peer("島" * 128, ELSEWHERE)
+    packet = flood("x", size=size)
+    desk.transport.send("島" * 128, packet)
+    desk.transport.broadcast(packet, None)
+    desk.run_soon()
+    assert {address for _, address in desk.socket.sent} == {THERE, ELSEWHERE}
+    assert max(len(datagram) for datagram, _ in desk.socket.sent) <= 1472
 
 
 @in_a_loop
@@ -776,10 +821,10 @@ class Opened(Socket):
 @pytest.mark.parametrize(
     ("datagram_bytes", "keys", "room"),
     [
-        (1472, (), 1472 - 480 - 4),
-        (1472, (b"k" * 32,), 1472 - 480 - 4 - 28),
-        (32_768, (), 32_768 - 480 - 4),
-        (65_507, (), 32_768 - 480 - 4),
+        (1472, (), 1472 - 96 - len("me") - 4),
+        (1472, (b"k" * 32,), 1472 - 96 - len("me") - 4 - 28),
+        (32_768, (), 32_768 - 96 - len("me") - 4),
+        (65_507, (), 32_768 - 96 - len("me") - 4),
     ],
 )
 def test_packets_share_32_kilobytes_less_what_the_frame_and_its_seal_take(
@@ -798,7 +843,9 @@ def test_packets_share_32_kilobytes_less_what_the_frame_and_its_seal_take(
         monkeypatch.setattr(transport.sockets, "open_own", open_own)
         desk.transport.open()
         assert (opened, desk.transport.address) == ([("0.0.0.0", 0, "")], ("127.0.0.1", 4))
-        assert (desk.transport.largest_bytes, desk.transport._room) == (datagram_bytes, room)
+        assert (desk.transport.largest_bytes, desk.transport._room(None)) == (datagram_bytes, room)
+        assert desk.transport._room("é") == room - 2, "the peer's name is in the frame, too"
+        assert desk.transport._room("é" * 40_000) == 64
         assert (desk.loop.watched, [delay_s for delay_s, _ in desk.loop.later]) == (["reader"], [1.0]), "it greets"
 
     check()

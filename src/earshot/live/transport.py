@@ -72,8 +72,10 @@ MOST_SHARED = 4.0
 "Work for newcomers counts as long as it took, but at most as this many times its processor time."
 FINISHED_BYTES = 1000
 "The most that it takes to remember a packet whose fragments have all come: its sender's name and two numbers."
-FRAME_BYTES = 480
-"The most bytes that a frame takes without its packets."
+FRAME_BYTES = 96
+"The most bytes that a frame takes without its names, acknowledgements and packets."
+LEAST_ROOM_BYTES = 64
+"Room for packets in every datagram, whatever the names in it take."
 
 Destination = str | int | None
 "A peer's name, a group, or None for all."
@@ -214,7 +216,8 @@ class Transport:
             raise
         self._listen(self._own)
         self.largest_bytes = network.datagram_bytes or self._largest_unfragmented()
-        self._room = min(self.largest_bytes, max(LARGEST_SHARED_BYTES, 576)) - FRAME_BYTES - self._seal.overhead_bytes
+        names = len(self.name.encode()) + len(self._plane.encode())
+        self._beside_packets = FRAME_BYTES + names + self._seal.overhead_bytes
         self._hello()
 
     def _largest_unfragmented(self) -> int:
@@ -306,10 +309,11 @@ class Transport:
         priority = event.priority if type(event) is Event else 0
         if priority:
             priority = max(-MOST_PRIORITY, min(priority, MOST_PRIORITY))
-        if len(data) > self._room:
+        room = self._room(destination)
+        if len(data) > room:
             if (destination, priority) in self._batches:
                 self._flush((destination, priority))
-            self._send_fragments(destination, packet, data, priority)
+            self._send_fragments(destination, packet, split(data, room), data, priority)
             return
         if not self._turn_open:
             self._send_together(destination, [packet], [data], priority)
@@ -317,7 +321,7 @@ class Transport:
             return
         key = (destination, priority)
         batch = self._batches.get(key)
-        if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
+        if batch is not None and (batch.bytes + len(data) + 5 > room or len(batch.datas) >= MAX_PACKETS - 1):
             self._flush(key)
             batch = None
         if batch is None:
@@ -325,6 +329,11 @@ class Transport:
         batch.packets.append(packet)
         batch.datas.append(data)
         batch.bytes += len(data) + 5
+
+    def _room(self, destination: Destination) -> int:
+        """How many bytes of packets a datagram to that destination takes."""
+        shared = min(self.largest_bytes, LARGEST_SHARED_BYTES) - self._beside_packets
+        return max(shared - (len(destination.encode()) if isinstance(destination, str) else 0), LEAST_ROOM_BYTES)
 
     def _open_turn(self) -> None:
         """Packets that are sent until the end of this turn of the loop share datagrams."""
@@ -355,8 +364,9 @@ class Transport:
         to = destination if isinstance(destination, str) else ""
         self._listener.sent(packets, datas, to, frame)
 
-    def _send_fragments(self, destination: Destination, packet: Packet, data: bytes, priority: int) -> None:
-        pieces = split(data, self._room)
+    def _send_fragments(
+        self, destination: Destination, packet: Packet, pieces: list[bytes], data: bytes, priority: int
+    ) -> None:
         number = self._sequence + 1
         to = destination if isinstance(destination, str) else ""
         waiting = [packet]
@@ -372,10 +382,22 @@ class Transport:
         to = destination if isinstance(destination, str) else ""
         group = destination if isinstance(destination, int) else None
         at = self._listener.header_position(now)
-        acks = self._acks.pop(to, []) if to else []
-        return Frame(
-            self.name, self._life, self._sequence, now, self._plane, at, group, to, acks[:MAX_ACKS], datas, fragment
-        )
+        acks: list[int] = []
+        if to in self._acks:
+            packets_bytes = sum(len(data) + 5 for data in datas) + (len(fragment.piece) if fragment is not None else 0)
+            acks = self._take_acks(to, packets_bytes)
+        return Frame(self.name, self._life, self._sequence, now, self._plane, at, group, to, acks, datas, fragment)
+
+    def _take_acks(self, to: str, packets_bytes: int) -> list[int]:
+        """The acknowledgements that a datagram to that peer takes beside its packets. Others wait for the next one;
+        one without packets takes at least one."""
+        waiting = self._acks.pop(to)
+        free_bytes = self.largest_bytes - self._beside_packets - len(to.encode()) - packets_bytes
+        fitting = free_bytes // len(msgspec.msgpack.encode(max(waiting)))
+        fitting = min(max(fitting, 0 if packets_bytes else 1), MAX_ACKS)
+        if len(waiting) > fitting:
+            self._acks[to] = waiting[fitting:]
+        return waiting[:fitting]
 
     def _post(self, destination: Destination, frame: Frame, packets: list[Packet], priority: int = 0) -> None:
         datagram = self._seal.close(datagrams.encode(frame))
@@ -487,8 +509,9 @@ class Transport:
         if peer is None:
             del self._acks[to]
             return
-        bare = msgspec.structs.replace(self._frame(to, []), to="")
-        self._transmit_to(peer, self._seal.close(datagrams.encode(bare)))
+        while to in self._acks:
+            bare = msgspec.structs.replace(self._frame(to, []), to="")
+            self._transmit_to(peer, self._seal.close(datagrams.encode(bare)))
 
     def _retransmit(self) -> None:
         """Send unacknowledged packets again; give up after the last attempt."""
