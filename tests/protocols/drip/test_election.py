@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import Random
 
@@ -10,6 +11,11 @@ from earshot.protocols.drip.packets import PAPER, Abilities, Candidate
 from earshot.protocols.machine import Broadcast, Effect, Note, StartTimer
 
 SETTINGS = replace(PAPER, brokers=4, nearest=2, copies=1, spares=1, jitter_s=0.0)
+
+
+def never(_: str) -> float:
+    """No sign of life of any node."""
+    return -math.inf
 
 
 def candidate(node: str, ability: float, alive_at: float = 0.0, gone: bool = False) -> Candidate:
@@ -80,14 +86,14 @@ def test_abilities_are_gathered_for_a_half_to_the_whole_of_the_time() -> None:
 def test_a_node_that_was_declared_gone_by_mistake_is_declared_alive_by_those_that_heard_it_since() -> None:
     for sign, gone in ((10.0, True), (10.1, False)):
         one = election()
-        one.on_abilities(Abilities((candidate("b", 5.0, 10.0, True),), 0), {"b": sign}, 12.0)
+        one.on_abilities(Abilities((candidate("b", 5.0, 10.0, True),), 0), {"b": sign}.__getitem__, 12.0)
         assert one.candidates.is_gone("b") == gone
     for now, gone in ((20.0 + SETTINGS.replace_after_s, True), (19.9 + SETTINGS.replace_after_s, False)):
         one = election()
-        one.on_abilities(Abilities((candidate("b", 5.0, 10.0, True),), 0), {"b": 20.0}, now)
+        one.on_abilities(Abilities((candidate("b", 5.0, 10.0, True),), 0), {"b": 20.0}.__getitem__, now)
         assert one.candidates.is_gone("b") == gone
     itself = election()
-    itself.on_abilities(Abilities((candidate("n", 1.0, 10.0, True),), 0), {}, 12.0)
+    itself.on_abilities(Abilities((candidate("n", 1.0, 10.0, True),), 0), never, 12.0)
     assert not itself.candidates.is_gone("n")
     assert itself.candidates.known["n"].alive_at == 12.0
 
@@ -108,14 +114,14 @@ def test_a_neighbour_that_knows_others_is_sent_all_candidates_but_not_too_often(
 
 def test_a_node_that_ranks_waits_for_objections_before_it_is_a_broker() -> None:
     one = election()
-    effects = one.on_abilities(Abilities((candidate("b", 5.0),), 0), {}, 10.0)
+    effects = one.on_abilities(Abilities((candidate("b", 5.0),), 0), never, 10.0)
     assert (one.role, named(effects, "elect")) == (Role.CANDIDATE, [10.0 + SETTINGS.election_wait_s])
     one.decide(11.0)
     assert (one.role, one._broker_since) == (Role.BROKER, 11.0)
     one.decide(12.0)
     assert one._broker_since == 11.0
     abler = tuple(candidate(name, 9.0) for name in "wxyz")
-    effects = one.on_abilities(Abilities(abler, 0), {}, 20.0)
+    effects = one.on_abilities(Abilities(abler, 0), never, 20.0)
     assert (one.role, named(effects, "elect")) == (Role.RESIGNING, [20.0 + SETTINGS.election_wait_s])
     one.decide(21.0)
     assert one.role is Role.NON_BROKER
@@ -126,7 +132,7 @@ def test_a_broker_declares_others_gone_that_are_silent_for_too_long() -> None:
     for sign, now, expected in ((50.0, 50.0 + late_s, []), (50.0, 50.1 + late_s, ["b"]), (0.0, 20.1 + late_s, ["b"])):
         one = election(Role.BROKER)
         one._broker_since = 20.0
-        one.on_abilities(Abilities((candidate("b", 5.0),), 0), {}, 10.0)
+        one.on_abilities(Abilities((candidate("b", 5.0),), 0), never, 10.0)
         effects = one.watch({"b": sign}, ["c"], "n", now)
         assert [effect.detail for effect in effects if isinstance(effect, Note)] == expected
         assert named(effects, "watch") == [now + SETTINGS.announce_interval_s]
@@ -156,17 +162,17 @@ def test_names_that_abler_ones_displace_are_not_kept_for_forwarding() -> None:
 
 def test_a_node_that_abler_ones_pushed_out_of_the_table_comes_back_when_they_are_gone() -> None:
     one = election(Role.NON_BROKER)
-    one.on_abilities(Abilities(tuple(candidate(name, 5.0) for name in "abcde"), 0), {}, 10.0)
+    one.on_abilities(Abilities(tuple(candidate(name, 5.0) for name in "abcde"), 0), never, 10.0)
     assert (sorted(one.candidates.known), one.candidates.ablest) == ([*"abcde"], ("e", "d", "c", "b"))
     gone = tuple(candidate(name, 5.0, gone=True) for name in "de")
-    effects = one.on_abilities(Abilities(gone, 0), {}, 20.0)
+    effects = one.on_abilities(Abilities(gone, 0), never, 20.0)
     assert (one.candidates.ablest, one.role) == (("c", "b", "a", "n"), Role.CANDIDATE)
     assert named(effects, "elect") == [20.0 + SETTINGS.election_wait_s]
 
 
 def test_a_node_that_is_declared_gone_says_that_it_is_alive_now() -> None:
     one = election(Role.BROKER)
-    one.on_abilities(Abilities((candidate("n", 1.0, 0.0, True),), 0), {}, 30.0)
+    one.on_abilities(Abilities((candidate("n", 1.0, 0.0, True),), 0), never, 30.0)
     assert one.candidates.known["n"] == candidate("n", 1.0, 30.0)
     assert one.role is Role.BROKER
 
@@ -174,6 +180,6 @@ def test_a_node_that_is_declared_gone_says_that_it_is_alive_now() -> None:
 def test_a_node_that_stopped_is_gone_and_stays_so() -> None:
     one = election(Role.BROKER)
     assert one.stop(30.0) == [Broadcast(Abilities((candidate("n", 1.0, 30.0, True),), one.candidates.digest))]
-    one.on_abilities(Abilities((candidate("a", 5.0),), 0), {}, 31.0)
+    one.on_abilities(Abilities((candidate("a", 5.0),), 0), never, 31.0)
     assert (one.role, one.candidates.ablest) == (Role.NON_BROKER, ("a",))
     assert one.stop(30.0) == []

@@ -9,7 +9,7 @@ sign of life.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum, auto
 from random import Random
 from zlib import crc32
@@ -188,14 +188,15 @@ class Election:
 
     # Abilities.
 
-    def on_abilities(self, packet: Abilities, signs_of_life: Mapping[str, float], now: float) -> list[Effect]:
-        """Learn other nodes' abilities. Object where a node was declared gone that has been heard since."""
+    def on_abilities(self, packet: Abilities, sign_of_life: Callable[[str], float], now: float) -> list[Effect]:
+        """Learn other nodes' abilities. Object where a node was declared gone that has been heard since; `sign_of_life`
+        says when a node was."""
         effects: list[Effect] = []
         if self.candidates.learn(packet.candidates):
             for node, _, alive_at, gone in packet.candidates:
                 if not gone or not self.candidates.is_gone(node):
                     continue
-                sign = now if node == self.node else signs_of_life.get(node, -math.inf)
+                sign = now if node == self.node else sign_of_life(node)
                 if node == self.node or (sign > alive_at and now - sign < self.settings.replace_after_s):
                     self.candidates.declare_alive(node, sign)
             effects += self._changed(now)

@@ -191,11 +191,15 @@ class Drip(Machine):
         if self.election.role is not Role.GATHERING and not self.local_broker:
             # Without brokers there are no announcements to learn the neighbours from.
             self.regions.hear_neighbour(sender, "", now)
-        signs = {nearby.broker: nearby.sent_at for nearby in self.regions.brokers.values()}
-        if self.broker is not None:
-            for broker, at in self.broker.signs_of_life.items():
-                signs[broker] = max(at, signs.get(broker, at))
-        self.carry_out(self.election.on_abilities(packet, signs, now), now)
+        self.carry_out(self.election.on_abilities(packet, self._sign_of_life, now), now)
+
+    def _sign_of_life(self, node: str) -> float:
+        """When this node last learned that the other one is a broker and lives; never: minus infinity."""
+        nearby = self.regions.brokers.get(node)
+        announced_at = -math.inf if nearby is None else nearby.sent_at
+        if self.broker is None:
+            return announced_at
+        return max(announced_at, self.broker.signs_of_life.get(node, -math.inf))
 
     def on_elect(self, now: float) -> None:
         """The k ablest become brokers; a broker that is no longer among them steps down."""

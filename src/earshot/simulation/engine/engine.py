@@ -237,7 +237,7 @@ class Engine:
         }
         self._services = Services.wanted_by(workload)
         recent_use = RecentUse(n)
-        self._airtime = BusyTime(n, recent_use.add) if log is not None else None
+        self._airtime = BusyTime(n, recent_use.add) if self._transmission_log is not None else None
         self.on_channel: Callable[[Frame], None] = recent_use.add if self._airtime is None else self._airtime.add
         if not isinstance(network, Network):
             network = Network(network)

@@ -126,7 +126,7 @@ class Log:
     """
 
     keeps_transmissions = True
-    "Whether the log records what is sent and received."
+    "Whether the log records what is sent and received, and how busy the channel is with it."
 
     def __init__(
         self, path: str | Path | None = None, *, positions_every_s: float | None = None, chunk_rows: int = 1 << 17
