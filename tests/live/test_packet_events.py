@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from earshot.events import Event
-from earshot.live.packet_events import events_in
+from earshot.live.packet_events import _event_fields, events_in
 from earshot.wire import Packet
 
 A, B, C = (Event("Ping", id=name) for name in "abc")
@@ -38,3 +38,18 @@ def test_events_are_found_in_lists_tables_and_parts_in_the_order_of_the_fields()
     assert list(events_in(Parcel(parts=(Part(1, B), Part(2), Part(3, C))))) == [B, C]
     assert list(events_in(Parcel(anything=[{"deep": (A,)}, "word"], words=("x",)))) == [A]
     assert list(events_in(Parcel(branch=Branch(C)))) == [C]
+
+
+class Chain(msgspec.Struct, frozen=True):
+    name: str
+    above: "Chain | None" = None
+
+
+class Order(Packet, frozen=True, tag="order of the tests"):
+    chain: Chain
+    branch: Branch | None = None
+
+
+def test_fields_that_cannot_hold_events_are_not_searched() -> None:
+    assert _event_fields(Chain) == ()
+    assert _event_fields(Order) == ("branch",)

@@ -57,6 +57,23 @@ def test_a_changed_file_is_loaded_again_and_its_digest_changes(shout: Path) -> N
     assert plugin_digest("protocols", name) not in ("", digest)
 
 
+def test_all_classes_of_a_changed_file_are_loaded_again(shout: Path) -> None:
+    shout.write_text(f"{SHOUT}\n\nclass Louder(Shout):\n    pass\n")
+    names = [f"{shout}:Shout", f"{shout}:Louder"]
+    first, louder = map(protocol, names)
+    assert issubclass(louder, first)
+    assert shipment_of(names) == set(names)
+    shout.write_text(f"{SHOUT}\n\nclass Louder(Shout):\n    paper = 'another example'\n")
+    again = protocol(names[0])
+    assert shipment_of(names) == {names[0]}, "the other class is still the old code: it is loaded when it is asked for"
+    assert (protocol(names[1]).paper, issubclass(protocol(names[1]), again)) == ("another example", True)
+
+
+def shipment_of(names: list[str]) -> set[str]:
+    """Which of these a worker would be sent."""
+    return {one.name for one in shipment()} & set(names)
+
+
 def test_a_digest_does_not_depend_on_where_the_file_lies(shout: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     other = tmp_path / "elsewhere" / "shout.py"

@@ -65,6 +65,11 @@ def test_gossip_is_less_probable_among_more_neighbours():
     assert first("gossip", "probability", replace(CITY, mean_neighbours=3.0)) == 1.0
 
 
+def test_the_sources_own_neighbours_pass_a_rumour_on_up_to_the_radio_range():
+    found = next(one for one in PROTOCOLS["gossip"].tuning(CITY) if one.name == "distance_m")
+    assert (found.first, found.low, found.high) == (150.0, 75.0, 300.0)
+
+
 def test_steam_beacons_more_often_where_nodes_are_fast():
     assert first("steam", "beacon_interval_s", CITY) == 1.1
     assert first("steam", "beacon_interval_s", replace(CITY, median_speed_m_s=30.0)) == 0.5

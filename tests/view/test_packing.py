@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,6 +31,15 @@ def test_what_was_packed_comes_out(meta: dict[str, object], columns: dict[str, n
         name: (one.dtype.name, one.tobytes()) for name, one in columns.items()
     }
     assert pack(meta, columns) == packed
+
+
+def test_every_array_begins_at_a_multiple_of_eight_bytes_as_the_page_needs_it() -> None:
+    columns = {str(count): np.ones(count, dtype=np.uint8) for count in range(1, 18)}
+    whole = gzip.decompress(pack({"a": 1}, columns))
+    length = int.from_bytes(whole[:4], "little")
+    begins = [at for _, _, at in json.loads(whole[4 : 4 + length])["arrays"].values()]
+    assert (4 + length) % 8 == 0
+    assert begins == [sum(-(-count // 8) * 8 for count in range(1, last)) for last in range(1, 18)]
 
 
 def test_a_type_no_page_reads_is_refused() -> None:

@@ -107,6 +107,16 @@ def test_deliveries_are_the_first_ones() -> None:
     assert (event.tolist(), node.tolist(), time.tolist()) == ([0, 0], [1, 2], [2.0, 2.5])
 
 
+def test_deliveries_of_several_events_are_kept_apart() -> None:
+    on = world(events=tuple((f"a-{number}", "a", 1.0) for number in range(6)))
+    told = records(
+        on,
+        *((2.0 + number, Kind.DELIVER, node, "", f"a-{number}", "") for number in range(6) for node in "abcde"),
+    )
+    event, node, _ = deliveries_of(on, told)
+    assert list(zip(event.tolist(), node.tolist(), strict=True)) == [(a, b) for a in range(6) for b in range(5)]
+
+
 def test_comings_goings_and_the_air() -> None:
     on = world()
     told = records(

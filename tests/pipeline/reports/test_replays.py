@@ -64,6 +64,8 @@ def test_runs_of_one_scenario_and_seed_stand_side_by_side(folder: Path) -> None:
         ("city, seed 1", ["steam", "gossip"]),
         ("city, seed 2", ["other"]),
     ]
+    titles = [run.title for entry in catalogue.worlds() for run in entry.runs]
+    assert titles == ["steam (steam)", "gossip", "steam (other)"], "two runs of one protocol have their keys beside it"
     with pytest.raises(KeyError):
         catalogue.run("world-1", "steam")
 

@@ -233,6 +233,7 @@ def test_a_trace_of_duplicates_has_no_column_for_nodes_only_if_there_is_a_node_a
     assert words not in mostly_rejected({"duplicate": 39}, 1, 3, 2)
     assert mostly_rejected({"duplicate": 20}, 20, 1, 1) == ""
     assert mostly_rejected({"impossible": 21}, 20, 1, 1).startswith("21 of 41 rows are rejected (impossible 21)")
+    assert mostly_rejected({"impossible": 1}, 0, 1, 1).startswith("1 of 1 rows are rejected (impossible 1)")
 
 
 def test_latitudes_beyond_the_poles_hint_at_swapped_columns_if_nothing_else_is_wrong() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from codd_table import SMALL
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +103,12 @@ def test_delta_is_a_share_of_the_recent_documents() -> None:
     one = search(0.0)
     assert answers(one, (6.0, False, ()))[-1] == "source-0"
     assert not one.is_worth_moving(19)  # nobody has room
+
+
+@pytest.mark.parametrize(("overhead", "next_asked"), [(1.4, "s"), (1.5, "")])
+def test_below_a_full_node_is_searched_if_half_of_the_best_overhead_is_more_than_its_own(
+    overhead: float, next_asked: str
+) -> None:
+    one = search(None)
+    found = answers(one, (0.0, False, ("q", "r")), (3.0, True, ()), (overhead, False, ("s",)))
+    assert found == ["source-0", "q", "r", next_asked]

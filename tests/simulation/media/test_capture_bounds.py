@@ -42,6 +42,16 @@ def test_a_frame_alone_is_read_from_the_first_moment_on(at: float) -> None:
 
 
 @pytest.mark.parametrize("capture_db", [None, 10.0])
+def test_a_frame_that_begins_when_another_ends_is_read(capture_db: float | None) -> None:
+    medium = radio(capture_db)
+    frame_s = medium.preamble_s + (medium.header_bytes + size(Word("x" * 300))) * 8 / medium.bit_rate_bps
+    bench = Bench(NEAR_AND_FAR, medium)
+    bench.do(0.5, "a", say("x" * 300))
+    bench.do(0.5 + frame_s, "b", say("y" * 300))
+    assert [packet.text[0] for packet, _, _ in bench.run().calls("c", "hear")] == ["x", "y"]
+
+
+@pytest.mark.parametrize("capture_db", [None, 10.0])
 def test_a_node_waits_after_its_own_frame_before_the_next(capture_db: float | None) -> None:
     medium = radio(capture_db, window_min=0)
     bench = Bench(standing((0, 0), (20, 0)), medium)

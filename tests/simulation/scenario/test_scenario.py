@@ -22,7 +22,7 @@ from earshot.simulation.engine.summary import summarise
 from earshot.simulation.faults import Churn
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.media.open_medium import Network
-from earshot.simulation.mobility import Lanes, Playback, Uniform
+from earshot.simulation.mobility import Given, Lanes, Playback, Uniform
 from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 from earshot.simulation.settings_reader import Where, read, to_json
@@ -541,3 +541,9 @@ def test_georendezvous_has_forty_five_neighbours_a_node() -> None:
         apart = np.hypot(*(places[:, None, :] - places[None, :, :]).transpose(2, 0, 1))
         degrees.append((apart <= scenario.medium.range_m).sum() / len(places) - 1)  # type: ignore[union-attr]
     assert np.mean(degrees) == pytest.approx(45, abs=1)
+
+
+def test_a_group_without_a_count_has_a_node_for_each_given_place() -> None:
+    places = tuple((float(number), 0.0) for number in range(11))
+    names = NodeGroup(mobility=Given(places)).node_names("post", until_s=10.0)
+    assert (len(names), names[0], names[-1]) == (11, "post-00", "post-10")
