@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earshot.pipeline.campaigns import leaderboard, outside_metrics
 from earshot.pipeline.campaigns.board_text import (
     NARROW,
     assumption_words,
@@ -698,3 +699,20 @@ def test_a_chart_names_only_the_other_keys_that_are_swept() -> None:
             runs.add("flooding", [0.9], changed={"nodes": nodes, "range_m": range_m, "speed": 3}, base={})
     charts = {chart.axis: chart for chart in runs.board().charts}
     assert [line.fixed for line in charts["nodes"].lines] == [{"range_m": 50}, {"range_m": 100}]
+
+
+def test_metrics_of_other_people_get_columns_and_never_those_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = dict(leaderboard.COLUMN)
+    monkeypatch.setattr(outside_metrics, "_outside", {})
+    monkeypatch.setattr(outside_metrics, "COLUMN", columns := dict(ours))
+
+    def learn(name: str, title: str) -> None:
+        about = {"title": title, "unit": "J", "better": -1, "most": None}
+        outside_metrics.learn_columns([{"metric": name, "key": json.dumps(about)}])
+
+    learn("joules", "energy")
+    learn("delivery_ratio", "energy")
+    assert {name for name in columns if columns[name] is not ours.get(name)} == {"joules"}
+    assert (columns["joules"].title, columns["joules"].unit) == ("energy", "J")
+    learn("joules", "energy spent")
+    assert columns["joules"].title == "energy spent", "the lake's latest words count"

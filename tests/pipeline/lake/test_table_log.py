@@ -26,7 +26,7 @@ from earshot.pipeline.lake import table_log, tables
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.table_log import MOST_FILES, TableLog
-from earshot.pipeline.lake.tables import RUNS, TABLES
+from earshot.pipeline.lake.tables import POSITIONS, RUNS, TABLES
 from sizes import sized
 
 ODD_NAMES = ["plain", "o'er/the=sea", "a b", "ü 100%", "x%20y", "line\nbreak", "back\\slash [1]", '{a}*?#:"^']
@@ -44,6 +44,22 @@ def nodes(lake: ArrowLake, **partition: str) -> list[tuple[str, str]]:
 
 def positions(lake: ArrowLake, trace: str, *names: str) -> None:
     lake.write_rows("positions", [{"node": name, "time": 0.0, "x_m": 1.5} for name in names], trace=trace)
+
+
+def test_what_is_not_there_is_said_with_the_command_that_makes_it(lake: ArrowLake) -> None:
+    def said(**partition: str) -> str:
+        return str(lake.absent(POSITIONS, partition)).replace(lake.name, "HERE")
+
+    command = "run: earshot ingest FILE --trace"
+    assert said(trace="x") == f"there is no lake at HERE; {command} x --lake HERE"
+    lake.write_rows("runs", [{"run": "r"}])
+    assert said(trace="x") == f"the lake HERE has no positions; {command} x --lake HERE"
+    positions(lake, "y", "a")
+    positions(lake, "z", "a")
+    assert said(trace="x").startswith("the lake HERE has no positions of")
+    assert said(trace="x").endswith(f"; {command} x --lake HERE")
+    assert all(trace in said(trace="x") for trace in "xyz")
+    assert said() == f"the lake HERE has no positions; {command} TRACE --lake HERE"
 
 
 def test_partitions_of_any_name_are_replaced_and_dropped(lake: ArrowLake) -> None:

@@ -42,6 +42,8 @@ def test_the_answer_stands_first_then_the_picture_and_drops_come_after_losses() 
     told = words(page)
     assert "deliver most; of these, steam costs least" in told
     assert "Reachable at all: 96." in told
+    assert "protocol reason meaning drops a run" in told
+    assert re.search("flooding collision .{5,120} 9", told)
 
 
 def test_a_run_that_failed_is_named_beside_the_answer() -> None:
