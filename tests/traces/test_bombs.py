@@ -90,3 +90,61 @@ def test_a_file_is_unpacked_by_its_first_bytes_and_not_its_name(tmp_path: Path, 
     with open_trace(str(path)) as stream:
         assert stream.read() == b"node,time\n"
         assert break_in(stream) is None
+
+
+@pytest.mark.parametrize("by_line", [True, False])
+def test_as_much_as_may_be_unpacked_is_read_and_one_byte_more_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_line: bool
+) -> None:
+    assert (files.UNPACKED_FREELY_BYTES, files.MOST_UNPACKED) == (64 * 1024 * 1024, 400)
+    monkeypatch.setattr(files, "UNPACKED_FREELY_BYTES", 100_000)
+    monkeypatch.setattr(files, "MOST_UNPACKED", 2)
+    with open_trace(packed(tmp_path, b"0" * 100_000), by_line) as stream:
+        assert len(stream.read()) == 100_000
+    with (
+        open_trace(packed(tmp_path, b"0" * 100_001), by_line) as stream,
+        pytest.raises(TraceError, match=r"t\.gz unpacks to more than 2 times its size; it is not a trace"),
+    ):
+        stream.read()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("s3a://bucket/a.csv", True), ("file:///a.csv", False), ("file://host/a", False), ("C:/a.csv", False),
+     ("c://a.csv", False), ("/a//b.csv", False), ("hdfs://n:1/a", True), ("9p://a", False)],
+)  # fmt: skip
+def test_an_address_has_a_scheme_of_two_letters_and_more(path: str, expected: bool) -> None:
+    assert files.is_address(path) is expected
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("/a/walk.tr.gz", "walk"), ("walk", "walk"), (".hidden", ".hidden"), ("/a/table/", "table"), ("a.b/c.csv", "c")],
+)
+def test_a_stem_has_neither_folder_nor_endings(file: str, name: str) -> None:
+    assert files.stem(file) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "local"), [("file:///a", "/a"), ("file:/a", "/a"), ("file:a", "a"), ("/file:/a", "/file:/a")]
+)
+def test_a_local_path_has_no_scheme(path: str, local: str) -> None:
+    assert files.local_path(path) == local
+
+
+@pytest.mark.parametrize("none", [[], [""], ["a.csv", ""]])
+def test_a_trace_without_a_name_is_refused(none: list[str]) -> None:
+    with pytest.raises(TraceError, match=r"^no trace file was named$"):
+        files.expanded(none)
+
+
+def test_a_folder_stands_for_its_files_but_not_for_hidden_ones_and_folders(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv", ".hidden", "_SUCCESS"):
+        (tmp_path / name).touch()
+    (tmp_path / "inner").mkdir()
+    assert files.expanded([str(tmp_path)]) == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    assert files.expanded([f"file://{tmp_path}/b*", str(tmp_path / "a.csv")]) == [
+        str(tmp_path / "b.csv"), str(tmp_path / "a.csv"),
+    ]  # fmt: skip
+    with pytest.raises(TraceError, match=r"there is no trace file .*/inner; check the path"):
+        files.expanded([str(tmp_path / "inner")])

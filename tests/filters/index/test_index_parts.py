@@ -7,8 +7,10 @@ import pytest
 
 from earshot import Event
 from earshot.filters.index.columns import _holding, _holding_loop
-from earshot.filters.index.event_values import Between, EventValues
+from earshot.filters.index.event_values import Between, EventValues, SameText
+from earshot.filters.index.plans import Plan
 from earshot.filters.index.prefix_tree import NO_NODES, sorted_nodes, union, with_node
+from earshot.filters.index.tables import AttributeTable
 
 
 def test_nodes_are_ascending_and_each_is_there_once() -> None:
@@ -45,3 +47,51 @@ def test_a_range_is_met_at_its_ends(values: list[int], expected: bool) -> None:
     """Values on both sides meet it as well: the filter itself has the last word."""
     event = Event.from_xml(f"<CD>{''.join(f'<price>{value}</price>' for value in values)}</CD>")
     assert EventValues(event).allow((), [Between("price", 5.0, 10.0)]) is expected
+
+
+def test_a_table_has_room_again_when_plans_that_need_a_field_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("earshot.filters.index.bits.MOST_ROWS", 8)
+    table: AttributeTable[str] = AttributeTable()
+    for number in range(20):
+        field = f"field {number}"
+        slot = table.add(number, Plan(needs=(field,)), "its owner")
+        found: set[int] = set()
+        assert table.collect_flat({field: 1}, found) == [], "the table itself decides"
+        assert found == {number}
+        table.remove(slot)
+
+
+def test_a_field_that_two_plans_need_is_asked_for_until_both_are_gone() -> None:
+    table: AttributeTable[str] = AttributeTable()
+    slots = [table.add(key, Plan(needs=("speed",)), key) for key in ("one", "two")]
+
+    def found(**content: int) -> set[str]:
+        keys: set[str] = set()
+        assert table.collect_flat(content, keys) == []
+        return keys
+
+    assert (found(speed=1), found(weight=1)) == ({"one", "two"}, set())
+    table.remove(slots[0])
+    assert (found(speed=1), found(weight=1)) == ({"two"}, set())
+    assert list(table.owners()) == ["two"]
+    table.remove(slots[1])
+    assert (found(speed=1), list(table.owners())) == (set(), [])
+
+
+@pytest.mark.parametrize(("exact", "sure"), [(True, True), (False, False)])
+def test_the_owner_of_a_plan_that_is_not_exact_checks_it(exact: bool, sure: bool) -> None:
+    table: AttributeTable[str] = AttributeTable()
+    table.add("key", Plan(tests=(SameText("name", "x"),), exact=exact), "owner")
+    keys: set[str] = set()
+    assert table.collect_flat({"name": "x"}, keys) == ([] if sure else ["owner"])
+    assert keys == ({"key"} if sure else set())
+    assert table.collect_flat({"name": "y"}, keys) == []
+
+
+def test_a_field_inside_an_object_is_not_looked_up_flat() -> None:
+    table: AttributeTable[str] = AttributeTable()
+    table.add("key", Plan(needs=("car.speed",)), "owner")
+    keys: set[str] = set()
+    assert table.collect_flat({"car": 1}, keys) is None
+    assert table.collect_flat({"car.speed": 1, "cart": 2}, keys) == []
+    assert keys == {"key"}

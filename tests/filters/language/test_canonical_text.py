@@ -9,7 +9,10 @@ from xpath_cases import documents, queries
 from earshot import Circle, Ellipse, Event, Filter, Polygon, Position, Rectangle, Viewer
 from earshot.errors import UsageError
 from earshot.filters.language import matching, where, xpath
-from earshot.filters.language.syntax import Compare, Comparison, Contains, Exists, Field, Inside
+from earshot.filters.language.canonical_text import expression_text
+from earshot.filters.language.expressions import ANYWHERE_BELOW, NAMED, SELF, AxisStep, PathExpression
+from earshot.filters.language.lowering import loosened
+from earshot.filters.language.syntax import Compare, Comparison, Contains, Exists, Field, Holds, Inside
 from earshot.geometry import Area
 from sizes import sized
 
@@ -176,3 +179,37 @@ def test_a_filter_travels() -> None:
     copy = pickle.loads(pickle.dumps(filter))
     assert copy == filter
     assert copy.matches(Event(type="Siren", content={"speed": 1})) is False
+
+
+def test_a_relative_path_that_begins_anywhere_below_is_not_written_as_an_absolute_one() -> None:
+    a = AxisStep("child", NAMED, "a")
+    for absolute, steps, text in (
+        (False, (ANYWHERE_BELOW, a), "descendant-or-self::node()/a"),
+        (False, (ANYWHERE_BELOW,), "descendant-or-self::node()"),
+        (False, (SELF, ANYWHERE_BELOW, a), ".//a"),
+        (True, (ANYWHERE_BELOW, a), "//a"),
+        (True, (ANYWHERE_BELOW,), "/descendant-or-self::node()"),
+        (True, (a, ANYWHERE_BELOW), "/a/descendant-or-self::node()"),
+    ):
+        assert expression_text(PathExpression(absolute, steps)) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "needed"),
+    [
+        ("count(//*[local-name() = 'b']) = 1", "//b"),
+        ("count(//*['b' = name()]) = 1", "//b"),
+        ("count(/CD/*[self::b][c]) = 1", "/CD/b[c]"),
+        ("count(//*[self::b and c]) = 1", "//b[c]"),
+        ("count(//a[self::b]) = 1", "//a and //b"),
+        ("count(//a[name() = 'b']) = 1", "//a"),
+        ("count(/CD/@*[name() = 'b']) = 1", "/CD/@*"),
+        ("count(//a[2]/b) = 1", "//a/b"),
+        ("count(/CD/a/../b) = 1", "/CD/a and //b"),
+        ("count(//a) < 3", "true"),
+    ],
+)
+def test_what_an_expression_needs_is_named(written: str, needed: str) -> None:
+    condition = Filter.parse(written).condition
+    assert isinstance(condition, Holds)
+    assert Filter(loosened(condition)) == Filter.parse(needed)

@@ -112,3 +112,39 @@ def test_below_a_full_node_is_searched_if_half_of_the_best_overhead_is_more_than
     one = search(None)
     found = answers(one, (0.0, False, ("q", "r")), (3.0, True, ()), (overhead, False, ("s",)))
     assert found == ["source-0", "q", "r", next_asked]
+
+
+def test_a_node_that_does_not_know_its_present_overhead_stays_where_it_is() -> None:
+    one = search(0.0)
+    one.best, one.best_overhead = "q", 0.0
+    assert not one.is_worth_moving(19)
+    free = search(None)
+    assert not free.is_worth_moving(19), "it has found nobody"
+    free.best = "q"
+    assert free.is_worth_moving(19), "without a threshold any better parent will do"
+
+
+@pytest.mark.parametrize(("last", "moves"), [(9, True), (10, True), (11, False)])
+def test_without_recent_documents_a_share_is_of_one(last: int, moves: bool) -> None:
+    one = search(0.75)
+    answers(one, (2.0, False, ()), (1.0, True, ()))
+    assert one.is_worth_moving(last) is moves
+
+
+@pytest.mark.parametrize(("overheads", "best"), [((3.0, 3.0), "q"), ((3.0, 2.9), "r")])
+def test_of_parents_with_the_same_overhead_the_first_is_the_best(overheads: tuple[float, float], best: str) -> None:
+    one = search(None)
+    answers(one, (0.0, False, ("q", "r")), *((overhead, True, ()) for overhead in overheads))
+    assert one.best == best
+
+
+@pytest.mark.parametrize(("top", "granted"), [(None, ["r", "p", "q"]), (2, ["r", "p"]), (1, ["r"])])
+def test_the_requests_with_the_highest_overheads_are_accepted_and_names_decide_between_equals(
+    top: int | None, granted: list[str]
+) -> None:
+    requests = MoveRequests(TREE, replace(SMALL, top=top))
+    for name, overhead in (("q", 0.5), ("p", 0.5), ("r", 0.9)):
+        requests.on_reorganize(Reorganize(TREE, overhead), name, 1.0)
+    requests.accept(2.0)
+    assert [name for name in (requests.moving, *requests.accepted) if name] == granted
+    assert requests.pending == {}

@@ -545,3 +545,22 @@ def test_a_network_of_unknown_density_keeps_the_papers_side() -> None:
 def test_the_reason_for_a_cells_side_is_how_many_nodes_it_holds() -> None:
     (_, side) = GeoRendezvous.tuning(replace(AROUND, mean_neighbours=20.0))
     assert side.reason == "a cell holds 2.0 nodes"
+
+
+def test_a_changed_subscription_goes_to_every_point_at_once_however_far() -> None:
+    far = replace(
+        WIDE, rendezvous=3, nearest=3, burst_packets=0, renew_cells=4, origin_x_m=900.0, width_m=1.0, height_m=1.0,
+        content_at_rendezvous=True,
+    )  # fmt: skip
+    machine, _ = node(far, ("west", (-8, 0)))
+
+    def subscribed(effects: Sequence[Effect]) -> list[tuple[int, int]]:
+        sent = [effect.packet for effect in effects if isinstance(effect, Send)]
+        return sorted((one.index, len(one.filters)) for one in sent if isinstance(one, Subscribe))
+
+    first = Subscription("s", "me", Filter.parse("cars: speed > 1"))
+    assert subscribed(machine.subscribe(first, 2.0)) == [(0, 1), (1, 1), (2, 1)]
+    second = Subscription("t", "me", Filter.parse("cars: speed < 0"))
+    assert subscribed(machine.subscribe(second, 3.0)) == [(0, 2), (1, 2), (2, 2)]
+    assert subscribed(machine.subscribe(replace(second, id="u"), 4.0)) == [], "nothing has changed"
+    assert len(subscribed(machine.wake("renew", 22.0))) == 1, "a renewal goes to one of three"

@@ -82,3 +82,16 @@ def test_a_node_out_of_range_senses_a_frame_and_does_not_read_it(capture_db: flo
     assert bench.calls("b", "hear") == []
     assert bench.rows("time", "node", kind="send")[1] == (pytest.approx(0.5 + frame_s + medium.difs_s), "b")
     assert len(bench.calls("c", "hear")) == 1
+
+
+@pytest.mark.parametrize("capture_db", [None, 10.0])
+def test_between_two_frames_that_follow_each_other_at_once_the_channel_was_not_idle(capture_db: float | None) -> None:
+    """Slots are longer than frames: c cannot sense the second frame yet, but the first has ended just now."""
+    medium = radio(capture_db, window_min=0, slot_s=0.02)
+    frame_s = medium.preamble_s + (medium.header_bytes + size(Word("x" * 300))) * 8 / medium.bit_rate_bps
+    bench = Bench(NEAR_AND_FAR, medium)
+    bench.do(0.5, "a", say("x" * 300))
+    bench.do(0.5 + frame_s, "b", say("y" * 300))
+    bench.do(0.5 + 1.5 * frame_s, "c", say("z"))
+    bench.run()
+    assert bench.rows("time", "node", kind="send")[2] == (pytest.approx(0.5 + 2 * frame_s + medium.difs_s), "c")

@@ -403,3 +403,23 @@ def test_shadowing_has_no_mean_anywhere_not_even_where_both_ends_are_at_the_orig
                           for seed in range(300)])  # fmt: skip
     assert at_origin.mean() == pytest.approx(0.0, abs=0.9)
     assert at_origin.std() == pytest.approx(4.0, rel=0.15)
+
+
+@pytest.mark.parametrize("model", [Disk, LossyReception, Shadowing, Nakagami])
+@pytest.mark.parametrize("exponent", [2.0, 3.5])
+def test_the_mean_strength_is_0_db_at_the_range_and_falls_with_the_exponent(model: Any, exponent: float) -> None:
+    opened = model(path_loss_exponent=exponent).open(RANGE_M, Random(0))
+    distances_m = np.array([RANGE_M, RANGE_M / 10, 10 * RANGE_M, 1.0, 0.0])
+    assert opened.mean_db(distances_m) == pytest.approx([0.0, *(10 * exponent * n for n in (1, -1, 2, 2))])
+
+
+def test_a_lossy_frame_is_read_up_to_its_certain_distance_and_never_beyond_its_range() -> None:
+    opened = LossyReception(certain_m=50.0, exponent=2.0).open(RANGE_M, Random(0))
+    found = opened.chances(np.array([0.0, 50.0, 75.0, 100.0, 100.1, 200.0]), -20 * math.log10(2.0) - 1e-9)
+    assert found is not None
+    read, sensed = found
+    assert read == pytest.approx([1.0, 1.0, 0.75, 0.0, 0.0, 0.0])
+    assert sensed.tolist() == [1.0] * 6, "twice as far away, 6 dB less"
+    certain = LossyReception(certain_m=RANGE_M).open(RANGE_M, Random(0)).chances(np.array([100.0, 100.1]), 0.0)
+    assert certain is not None
+    assert [one.tolist() for one in certain] == [[1.0, 0.0], [1.0, 0.0]]

@@ -284,3 +284,31 @@ def test_a_condition_may_accept_a_whole_range_or_one_number() -> None:
         low, high = sorted(float(number) for number in re.findall(r"[\d.]+", str(wanted).partition(":")[2]))
         assert least <= low <= most
         assert high - low == pytest.approx(width * 20.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (lambda: Numbers(4, 4), 4),
+        (lambda: Attributes("A", {"value": Integer(-2, -2)}), -2),
+        (lambda: Attributes("A", {"value": Number(1.5, 1.5)}), 1.5),
+        (lambda: Attributes("A", {"value": Number(1.26, 1.26, decimals=1)}), 1.3),
+        (lambda: Attributes("A", {"value": Boolean(1.0)}), True),
+        (lambda: Attributes("A", {"value": Boolean(0.0)}), False),
+        (lambda: Attributes("A", {"value": Choice(("only",))}), "only"),
+    ],
+)
+def test_what_leaves_no_choice_is_always_the_same(make: Any, value: Any) -> None:
+    assert [event.content["value"] for event in draws(make(), 20)] == [value] * 20  # type: ignore[index]
+
+
+def test_an_interval_may_be_one_number_and_stays_within_its_bounds() -> None:
+    for wish in (NumberIntervals(5, 5), NumberIntervals(5, 5, length_mean=0.0, length_variance=0.0)):
+        drawn = [wish.draw(Random(seed), 0, {}) for seed in range(5)]
+        assert drawn == [Filter.parse("Number: value in 5..5")] * 5
+
+
+def test_a_payload_is_announced_where_there_is_one() -> None:
+    bare, full = Topics(1), Topics(1, payload_bytes=3)
+    assert [sorted(one.types()[0].content or ()) for one in (bare, full)] == [["number"], ["number", "payload"]]
+    assert [len(str((event.content or {})["payload"])) for event in draws(full, 2)] == [3, 3]  # type: ignore[index]
