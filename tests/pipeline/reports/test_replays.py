@@ -16,13 +16,14 @@ from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.oracle.workloads import workload_tables
-from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
+from earshot.pipeline.reports.lake_replays import MOST_RUNS, Chosen, LakeCatalogue, _fewer, _plain
 from earshot.pipeline.reports.replays import FolderCatalogue, settings_of
 from earshot.pipeline.watch.watch_replay import WatchCatalogue
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
+from earshot.view.runs import RunEntry, WorldEntry
 from earshot.view.world import World, unpack
 
 CHANGES = {"duration_s": 25, "warm_up_s": 5, "cool_down_s": 2, "nodes.car.count": 30, "nodes.walker.count": 20}
@@ -239,3 +240,38 @@ def test_a_batch_that_is_not_committed_yet_is_not_shown(folder: Path, tmp_path: 
     commits = ArrowLake(tmp_path)
     put_batch(commits, "watched_log", live_records(folder / "steam", 8.0), 1)
     assert WatchCatalogue(ArrowLake(tmp_path)).world("live").end < 8.0
+
+
+def test_a_report_shows_the_first_twelve_runs_of_a_world() -> None:
+    runs = [RunEntry(f"run {number}", "steam") for number in range(14)]
+    assert MOST_RUNS == 12
+    assert _fewer(WorldEntry("key", "title", runs)) == WorldEntry("key", "title", runs[:12])
+    assert _fewer(WorldEntry("key", "title", runs[:12])) == WorldEntry("key", "title", runs[:12])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("city, seed 1", "city-seed-1"), ("../Ärger/", "rger"), ("a__b", "a-b"), ("...", "world")]
+)
+def test_a_file_of_a_world_has_a_name_that_every_system_allows(text: str, name: str) -> None:
+    assert _plain(text) == name
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        (Chosen(), ""),
+        (Chosen(run="ab"), " whose id begins with ab"),
+        (Chosen(seed=0, scenario="city"), " of scenario city, of seed 0"),
+        (Chosen(protocols=["steam", "cbf"]), " of steam or cbf"),
+    ],
+)
+def test_a_choice_of_runs_is_said_in_words(chosen: Chosen, words: str) -> None:
+    assert chosen.in_words == words
+
+
+def test_a_run_is_taken_that_has_all_that_is_asked_for() -> None:
+    row = {"run": "abc", "scenario": "city", "seed": 0, "protocol": "steam"}
+    right = [Chosen(), Chosen(run="ab"), Chosen(scenario="city", seed=0), Chosen(protocols=["cbf", "steam"])]
+    wrong = [Chosen(run="bc"), Chosen(scenario="town"), Chosen(seed=1), Chosen(protocols=[]), Chosen("ab", seed=2)]
+    assert [one.takes(row) for one in right] == [True] * 4
+    assert [one.takes(row) for one in wrong] == [False] * 5

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from earshot.cli.spark import spark_settings
 from earshot.errors import SparkFailure, SparkUnavailable, TraceError, UsageError
-from earshot.pipeline.session import LITTLE_BYTES, holds_little, spark_session
+from earshot.pipeline.session import spark_session
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism, rehearse
 from earshot.pipeline.spark.worker_daemon import without_archives
@@ -171,16 +171,6 @@ def test_conf_takes_settings_of_sparks_own() -> None:
     for wrong in ("executor.memory=4g", "spark.executor.memory"):
         with pytest.raises(UsageError, match=f"--conf takes a setting of Spark's, .* not '{wrong}'"):
             spark_settings([wrong])
-
-
-def test_what_holds_little_is_told_by_its_files(tmp_path: Path) -> None:
-    (tmp_path / "lake" / "_delta_log").mkdir(parents=True)
-    (tmp_path / "lake" / "_delta_log" / "0.json").write_bytes(bytes(LITTLE_BYTES + 1))
-    (tmp_path / "lake" / "part.parquet").write_bytes(bytes(LITTLE_BYTES))
-    assert holds_little([str(tmp_path / "lake"), str(tmp_path / "absent")])
-    assert not holds_little(["s3a://bucket/lake"])
-    (tmp_path / "walk-1.csv").write_text("x")
-    assert not holds_little([str(tmp_path / "lake"), f"{tmp_path}/walk-*.csv"])
 
 
 def test_a_local_master_says_how_many_cores() -> None:
