@@ -573,12 +573,29 @@ def test_a_copy_ends_with_its_event_and_its_hops() -> None:
     assert isinstance(copies.divide(copy(0.0, limit - 1, "d"), lambda _: "x", 5.0)[0], Send)
 
 
-def test_so_many_copies_wait_for_a_route() -> None:
+def test_a_bounded_number_of_copies_waits_for_a_route() -> None:
     copies = RegionCopies(SETTINGS)
     found = [copies.divide(copy(0.0, 1, "a", id=str(n)), lambda _: "", 5.0) for n in range(3)]
     assert found == [
         [StartTimer("stranded", 5.0 + SETTINGS.stranded_wait_s)], [], [Drop(DropReason.TOO_MANY_EVENTS_WAITING, "2")],
     ]  # fmt: skip
+
+
+def test_the_brokers_of_all_waiting_copies_are_bounded() -> None:
+    copies = RegionCopies(SETTINGS)
+    waits = StartTimer("stranded", 5.0 + SETTINGS.stranded_wait_s)
+    full = Drop(DropReason.TOO_MANY_EVENTS_WAITING, "e")
+    assert copies.divide(copy(0.0, 1, "a", "b"), lambda _: "", 5.0) == [waits]
+    assert copies.divide(copy(0.0, 1, "b", "c"), lambda _: "", 5.0) == []
+    assert copies.divide(copy(0.0, 1, "d"), lambda _: "", 5.0) == [full]
+    assert copies.stranded["e"].targets == {"a", "b", "c"}
+    assert copies.try_again(lambda _: "", 5.0) == [waits]
+    assert copies.divide(copy(0.0, 1, "f"), lambda _: "", 5.0) == [full], "those that wait still count"
+    assert copies.try_again(lambda target: "x" if target == "a" else "", 5.0)[0] == Send(
+        "x", RegionCopy(copy().event, 2, ("a",))
+    )
+    assert copies.divide(copy(0.0, 1, "g"), lambda _: "", 5.0) == [], "a has left"
+    assert copies.try_again(lambda _: "x", 10.1) == [Drop(DropReason.EXPIRED, "e")]
 
 
 @pytest.mark.parametrize(("near_hops", "hops", "interval_s"), [(0, 9, 5.0), (2, 2, 5.0), (2, 3, 7.5), (2, 0, 5.0)])

@@ -8,7 +8,7 @@ from end to end: every node on the way has the event until its next hop has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from earshot.protocols.common.byte_budget import TableBudgets
@@ -31,10 +31,13 @@ class RegionCopies:
 
     def __init__(self, settings: DripSettings, budgets: TableBudgets | None = None) -> None:
         self.settings = settings
+        self.budgets = budgets or TableBudgets()
         self.passed = RecentKeys(settings.memory, budgets)
         "(event, broker): copies that this node has passed on."
         self.stranded: dict[str, StrandedCopy] = {}
         "By event."
+        self._names = 0
+        "The targets of all stranded copies."
 
     def divide(self, copy: RegionCopy, next_hop: Callable[[str], str], now: float, again: bool = False) -> list[Effect]:
         """Send the copy on to its brokers, one packet a next hop. `again`: not for the first time."""
@@ -43,11 +46,16 @@ class RegionCopies:
             return [Drop(DropReason.EXPIRED, copy.event.id)]
         if copy.hops >= settings.hop_limit:
             return [Drop(DropReason.HOP_LIMIT, copy.event.id)]
+        came_back = {target for target in copy.targets if not self.passed.add((copy.event.id, target)) and not again}
+        return self._send_or_keep(copy, came_back, next_hop, now)
+
+    def _send_or_keep(
+        self, copy: RegionCopy, came_back: Collection[str], next_hop: Callable[[str], str], now: float
+    ) -> list[Effect]:
         by_hop: dict[str, list[str]] = {}
         waiting = []
         for target in copy.targets:
-            is_new = self.passed.add((copy.event.id, target))
-            hop = next_hop(target) if is_new or again else ""
+            hop = next_hop(target) if target not in came_back else ""
             if hop:
                 by_hop.setdefault(hop, []).append(target)
             else:
@@ -59,19 +67,26 @@ class RegionCopies:
 
     def _keep(self, copy: RegionCopy, targets: list[str], now: float) -> list[Effect]:
         known = self.stranded.get(copy.event.id)
-        if known is not None:
-            known.targets.update(targets)
-            return []
-        if len(self.stranded) >= self.settings.memory_events:
+        if known is None and len(self.stranded) >= self.settings.memory_events:
             return [Drop(DropReason.TOO_MANY_EVENTS_WAITING, copy.event.id)]
-        self.stranded[copy.event.id] = StrandedCopy(copy, set(targets))
+        new = set(targets) if known is None else set(targets) - known.targets
+        if self._names + len(new) > self.budgets.names(self.settings.memory):
+            return [Drop(DropReason.TOO_MANY_EVENTS_WAITING, copy.event.id)]
+        self._names += len(new)
+        if known is not None:
+            known.targets |= new
+            return []
+        self.stranded[copy.event.id] = StrandedCopy(copy, new)
         return [StartTimer("stranded", now + self.settings.stranded_wait_s)] if len(self.stranded) == 1 else []
 
     def try_again(self, next_hop: Callable[[str], str], now: float) -> list[Effect]:
         """Announcements may have shown new routes."""
-        stranded, self.stranded = self.stranded, {}
+        stranded, self.stranded, self._names = self.stranded, {}, 0
         effects: list[Effect] = []
         for one in stranded.values():
             copy = RegionCopy(one.copy.event, one.copy.hops, tuple(sorted(one.targets)))
-            effects += self.divide(copy, next_hop, now, again=True)
+            if now > self.settings.end_of_life(copy.event):
+                effects.append(Drop(DropReason.EXPIRED, copy.event.id))
+            else:
+                effects += self._send_or_keep(copy, (), next_hop, now)
         return effects
