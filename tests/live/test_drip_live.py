@@ -37,9 +37,14 @@ def test_an_event_crosses_regions_between_real_hosts() -> None:
             siren = await a.announce("Siren")
             machines = [node.host.machine for node in nodes]
             await until(lambda: all(machine.local_broker for machine in machines))  # type: ignore[attr-defined]
-            slow, fast = await siren.publish(speed=5.0), await siren.publish(speed=30.0)
-            assert await taken(wanted, 1) == [fast]
-            assert slow.id != fast.id
+            arrived = asyncio.create_task(taken(wanted, 1))
+            published = []
+            # An event is lost where no broker knows the subscription yet: on a busy machine that takes longer.
+            while not arrived.done():
+                published += [await siren.publish(speed=5.0), await siren.publish(speed=30.0)]
+                await asyncio.wait([arrived], timeout=2.0)
+            (event,) = await arrived
+            assert event in published and event.content["speed"] == 30.0
             assert all(node.drops["machine-failure"] == 0 for node in nodes)
 
     asyncio.run(run())
