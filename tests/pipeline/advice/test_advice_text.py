@@ -124,10 +124,10 @@ def test_the_whole_answer_in_words():
 def test_every_candidate_that_failed_is_named_with_the_reason():
     many, more = (TunedProtocol("drip", (("brokers", count),), {"brokers": count}) for count in (20, 41))
     slow = TunedProtocol("georendezvous")
-    small = "SettingsError: brokers must not exceed the network's nodes"
+    small = "brokers must not exceed the network's nodes"
     failed = replace(advice(), failed={many: small, slow: "a run takes more than 9 s here", more: small})
     assert advice_words(failed)[-1] == (
-        "Failed, so not compared further: drip with brokers = 20 and drip with brokers = 41 (SettingsError: brokers "
+        "Failed, so not compared further: drip with brokers = 20 and drip with brokers = 41 (brokers "
         "must not exceed the network's nodes); georendezvous with its defaults (a run takes more than 9 s here)."
     )
     assert advice_json(failed)["failed"] == [

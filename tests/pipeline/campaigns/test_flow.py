@@ -94,7 +94,7 @@ def test_a_run_that_fails_is_a_row_with_its_error(lake: Lake, city: Scenario) ->
     # A campaign would refuse the setting; a run that is made by hand fails in its task.
     outcomes = sweep(lake, "broken", [Run(city, "flooding", {"nobody": 1}), Run(city, "flooding")])
     by_status = {outcome.status: outcome for outcome in outcomes}
-    assert "nobody" in (by_status["failed"].error or "")
+    assert by_status["failed"].error == "nobody: no such key; there are: hop_limit, jitter_s, lifespan_s, memory"
     assert "Traceback" in (by_status["failed"].traceback or "")
     row = lake.read("runs").where("status = 'failed'").collect()[0]
     assert row["error"] == by_status["failed"].error

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from earshot.errors import RunTooSlow
+from earshot.errors import RunTooSlow, UsageError
 from earshot.pipeline.campaigns.campaigns import Run
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.spark.tasks import each_in_a_task
@@ -171,7 +171,9 @@ def _simulate(files: DataFiles, receipts: str, most_s: float | None, item: tuple
             run(one.scenario, one.protocol, one.settings, one.seed, log, _limit(most_s))
         log_file = draft.file
     except Exception as failure:
-        status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
+        # What a user can correct says so in a sentence; of anything else the kind may be all that helps.
+        words = str(failure) if isinstance(failure, UsageError) else f"{type(failure).__name__}: {failure}"
+        status, error, trace = "failed", words, traceback.format_exc()
     took_s = time.perf_counter() - started
     processor_s = time.process_time() - processor_started
     outcome = replace(planned, status=status, error=error, traceback=trace, took_s=took_s, processor_s=processor_s)
