@@ -139,6 +139,8 @@ def test_words_are_wrapped_at_a_hundred_and_indented(capsys: pytest.CaptureFixtu
     print_words("word " * 30, indent=4)
     first, second = capsys.readouterr().out.splitlines()
     assert (len(first), first[:5], second[:5]) == (98, "    w", "    w")
+    print_words(f"{'x' * 49} {'y' * 50} {'x' * 50} {'y' * 50}")
+    assert [len(line) for line in capsys.readouterr().out.splitlines()] == [100, 50, 50]
     print_words("word")
     print_json({"a": [1]})
     warn(["one", "two"])
