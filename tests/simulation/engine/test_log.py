@@ -95,6 +95,18 @@ def test_a_stranger_is_logged_by_name() -> None:
     ]
 
 
+def test_a_peer_that_is_a_node_has_the_number_of_the_node() -> None:
+    bench = Bench(NODES)
+    for peer in ("a", "b", "who?"):
+        bench.do(1.0, "c", tell(peer, "hello"))
+    bench.run()
+    (chunk,) = bench.log.chunks()
+    assert chunk.words["peer"] == [*chunk.words["node"], "", "who?"]
+    sent = [peer for kind, peer in zip(chunk.columns["kind"], chunk.columns["peer"], strict=True)
+            if chunk.words["kind"][kind] == "send"]  # fmt: skip
+    assert sent == [0, 1, len(NODES) + 1]
+
+
 def test_a_file_appears_when_it_is_whole_and_not_before(tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     with Log(path) as log:
