@@ -205,6 +205,16 @@ def test_legs_that_meet_in_range_are_one_contact() -> None:
     assert (pair.tolist(), comes_at.tolist(), goes_at.tolist()) == ([0], [10.0], [30.0])
 
 
+def test_a_pair_that_is_in_range_for_one_moment_has_no_contact() -> None:
+    grazing = Trajectories([
+        Trajectory.standing("a", 0.0, 0.0),
+        Trajectory.through("b", [(0.0, -20.0, 10.0), (40.0, 20.0, 10.0)]),
+    ])  # fmt: skip
+    for range_m, expected in ((10.0, []), (10.1, [0])):
+        pair, _, _ = contacts(grazing.legs(0.0, 40.0), 2, np.array([0]), np.array([1]), range_m)
+        assert pair.tolist() == expected
+
+
 # Links and partitions.
 
 

@@ -343,3 +343,12 @@ def test_a_grids_jitter_is_drawn_both_ways_in_x_and_y() -> None:
         True, True, True,
     )  # fmt: skip
     assert np.abs(np.corrcoef(moved.T)[0, 1]) < 0.5, "each by itself"
+
+
+def test_a_high_draw_moves_a_node_of_a_grid_east_and_north() -> None:
+    class Highest(Random):
+        def uniform(self, a: float, b: float) -> float:
+            return max(a, b)
+
+    found = Grid(jitter_m=30.0).paths(["a"], GROUND, [Highest()], 10.0)
+    assert Trajectories(found).positions(0.0).tolist() == [[530.0, 330.0]]

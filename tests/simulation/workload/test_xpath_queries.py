@@ -18,7 +18,14 @@ from earshot.filters.language.syntax import Axis, LocationPath, PathStep
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.dtd import BUILT_IN, Dtd, built_in_dtd, load_dtd, read_dtd
-from earshot.simulation.workload.dtd_workload import MOST_NODES, MOST_STEPS, QueryShape, draw_query, steered_pool
+from earshot.simulation.workload.dtd_workload import (
+    MOST_NODES,
+    MOST_STEPS,
+    QueryShape,
+    _tilt,
+    draw_query,
+    steered_pool,
+)
 from earshot.simulation.workload.generators import XmlDocuments
 from earshot.simulation.workload.interests import XPaths
 
@@ -89,6 +96,19 @@ def test_a_steered_pool_has_the_mean_asked_for_and_no_query_without_a_match() ->
         picked = Random("pick")
         some = [pool.draw(picked, number) for number in range(200)]
         assert sum(shares[pool.queries.index(query)] for query in some) / 200 == pytest.approx(wanted, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("shares", "mean", "tilt"),
+    [
+        ((0.0, 1.0), 0.5, 0.0), ((0.0, 1.0), 0.25, -1.099), ((0.0, 0.5, 1.0), 0.75, 1.668),
+        ((0.0, 0.001), 1e-9, -200.0), ((0.0, 0.001), 0.001 - 1e-9, 200.0),
+    ],
+)  # fmt: skip
+def test_weights_are_tilted_until_they_have_the_mean_but_never_without_bounds(
+    shares: tuple[float, ...], mean: float, tilt: float
+) -> None:
+    assert _tilt(shares, mean) == pytest.approx(tilt, abs=0.0011)
 
 
 def test_a_selectivity_out_of_reach_is_refused() -> None:
