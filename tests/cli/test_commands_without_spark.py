@@ -50,13 +50,15 @@ class Pipeline:
         name = place.rpartition(".")[2]
 
         def replaced(*given: Any, **named: Any) -> Any:
-            self.asked.append((name, (*(one for one in given if one is not self.lake), *sorted(named.items()))))
+            first = 1 if given and given[0] is self.lake else 0
+            asked = ["the lake" if one is self.lake else one for one in given[first:]]
+            self.asked.append((name, (*asked, *sorted(named.items()))))
             return answer
 
         self.patch.setattr(f"earshot.{place}", replaced)
 
     def __getitem__(self, name: str) -> list[Any]:
-        """What the function of that name was called with, without the lake, each time."""
+        """What the function of that name was called with each time; a lake that comes first is left out."""
         return [given for called, given in self.asked if called == name]
 
 
@@ -424,13 +426,13 @@ def test_advice_is_words_a_table_a_file_and_a_page(pipeline: Pipeline) -> None:
         "for your nodes: lake/advice.toml (earshot node --settings lake/advice.toml)", "report: page.html",
     ]  # fmt: skip
     assert Path("lake/advice.toml").read_text() == 'protocol = "cbf"\n'
-    assert pipeline["write_page_of"] == [("the facts", Path("lake/report.html"))]
+    assert pipeline["write_page_of"] == [("the facts", "the lake", Path("lake/report.html"))]
     assert pipeline["report_facts"] == [(("advice", "the advice"),)]
     told = json_of("advise", "known", "x.csv", "--quick", "--goal", "airtime", "--out", "o.toml", "--report", "r.html",
                    "--lake", "mine", "--window", "0-9")  # fmt: skip
     assert told == {"best": "cbf", "file": "o.toml", "report": "page.html"}
     assert (Path("o.toml").exists(), Path("mine/advice.toml").exists()) == (True, False)
-    assert pipeline["write_page_of"][1] == ("the facts", Path("r.html"))
+    assert pipeline["write_page_of"][1] == ("the facts", "the lake", Path("r.html"))
     lines_of("advise", "market-town", "--budget", "99s")
     lines_of("advise", "market-town", "--budget", "99s", "--quick")
     asked = [question for question, *_ in pipeline["advise"]]
