@@ -31,6 +31,8 @@ class Candidates:
         self.ablest: tuple[str, ...] = ()
         "The k ablest live candidates, the ablest first."
         self.digest = 0
+        self._least: tuple[float, str] | None = None
+        "What a new candidate must surpass; None: not known since a candidate has changed."
 
     def learn(self, reports: Iterable[Candidate]) -> bool:
         """Merge reports; returns whether one of them was new and matters."""
@@ -44,6 +46,7 @@ class Candidates:
             if matters and math.isfinite(report.ability) and math.isfinite(report.alive_at):
                 self.known[report.node] = report
                 self.changed.add(report.node)
+                self._least = None
                 changed = True
         if changed:
             self._rank()
@@ -52,8 +55,10 @@ class Candidates:
     def _has_room_for(self, report: Candidate) -> bool:
         if report.gone:
             return len(self.known) < self._capacity + self._gone_capacity
-        live = self._live()
-        return len(live) < self._capacity or (report.ability, report.node) > min(live)
+        if self._least is None:
+            live = self._live()
+            self._least = min(live) if len(live) >= self._capacity else (-math.inf, "")
+        return (report.ability, report.node) > self._least
 
     def _live(self) -> list[tuple[float, str]]:
         """(ability, node) of the candidates that are not gone."""
@@ -66,6 +71,7 @@ class Candidates:
         for _, node in live[self._capacity :] + gone[self._gone_capacity :]:
             del self.known[node]
             self.changed.discard(node)
+        self._least = None
         self.ablest = tuple(node for _, node in live[: self.k])
         self.digest = crc32("\n".join(self.ablest).encode())
 
