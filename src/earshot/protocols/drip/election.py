@@ -36,9 +36,11 @@ class Candidates:
 
     def learn(self, reports: Iterable[Candidate]) -> bool:
         """Merge reports; returns whether one of them was new and matters."""
-        changed = False
+        changed = reordered = False
         for report in reports:
             known = self.known.get(report.node)
+            if known is report:
+                continue
             if known is None:
                 matters = self._has_room_for(report)
             else:
@@ -46,9 +48,11 @@ class Candidates:
             if matters and math.isfinite(report.ability) and math.isfinite(report.alive_at):
                 self.known[report.node] = report
                 self.changed.add(report.node)
-                self._least = None
                 changed = True
-        if changed:
+                # A later sign of life alone moves nobody.
+                if known is None or known.gone or report.gone or known.ability != report.ability:
+                    reordered, self._least = True, None
+        if reordered:
             self._rank()
         return changed
 
@@ -56,9 +60,12 @@ class Candidates:
         if report.gone:
             return len(self.known) < self._capacity + self._gone_capacity
         if self._least is None:
-            live = self._live()
-            self._least = min(live) if len(live) >= self._capacity else (-math.inf, "")
+            self._least = self._least_of(sorted(self._live(), reverse=True))
         return (report.ability, report.node) > self._least
+
+    def _least_of(self, live: list[tuple[float, str]]) -> tuple[float, str]:
+        """What a new candidate must surpass beside these, the ablest first."""
+        return live[-1] if len(live) >= self._capacity else (-math.inf, "")
 
     def _live(self) -> list[tuple[float, str]]:
         """(ability, node) of the candidates that are not gone."""
@@ -71,7 +78,7 @@ class Candidates:
         for _, node in live[self._capacity :] + gone[self._gone_capacity :]:
             del self.known[node]
             self.changed.discard(node)
-        self._least = None
+        self._least = self._least_of(live[: self._capacity])
         self.ablest = tuple(node for _, node in live[: self.k])
         self.digest = crc32("\n".join(self.ablest).encode())
 
@@ -217,7 +224,7 @@ class Election:
         if not self.candidates.is_gone(self.node):
             self.candidates.learn([Candidate(self.node, self.ability, self.started_at, False)])
         ablest = self.candidates.ablest
-        if self.role is not Role.GATHERING:
+        if self.role is not Role.GATHERING and tuple(self._ranked_since) != ablest:
             self._ranked_since = {node: self._ranked_since.get(node, now) for node in ablest}
         effects = self._forward_later(now)
         self.role = TRANSITIONS[self.role, Trigger.RANKED if self.node in ablest else Trigger.OUTRANKED]
