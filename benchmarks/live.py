@@ -71,7 +71,7 @@ class Tally:
         if number == self.expected - 1:
             self.done.set()
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         return {
             "count": self.count,
             "span_s": (self.last_ns - self.first_ns) / 1e9,
@@ -98,13 +98,13 @@ def cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime - _cpu_at_start_s
 
 
-def say(told: Any) -> None:
+def answer(what: Any) -> None:
     global _cpu_at_start_s
-    if told == "ready":
+    if what == "ready":
         _cpu_at_start_s += cpu_s()
     # Not by `print`: where Python's output is unbuffered, a write that is interrupted loses the rest.
     with open(1, "wb", closefd=False) as out:
-        out.write(json.dumps(told).encode() + b"\n")
+        out.write(json.dumps(what).encode() + b"\n")
 
 
 class Pace:
@@ -173,7 +173,7 @@ def earshot_subscribe(port: int, tally: Tally, **credentials: Any) -> None:
                 tally.add(event.content["t"], event.content["n"])
 
             node.call(heard, "Tick")
-            say("ready")
+            answer("ready")
             await asyncio.to_thread(wait_for_end, tally)
 
     earshot_run(run())
@@ -183,7 +183,7 @@ def earshot_publish(port: int, pace: Pace, **credentials: Any) -> None:
     async def run() -> None:
         async with earshot_node("pub", port, **credentials) as node:
             tick = await node.announce("Tick")
-            say("ready")
+            answer("ready")
             await asyncio.to_thread(pace.wait_for_start)
             for number in range(pace.count):
                 ahead_s = pace.ahead_s(number)
@@ -266,7 +266,7 @@ def zenoh_subscribe(port: int, tally: Tally) -> None:
         kept = session.declare_subscriber(
             TOPIC, lambda sample: tally.add(*STAMP.unpack_from(sample.payload.to_bytes()))
         )
-        say("ready")
+        answer("ready")
         wait_for_end(tally)
         kept.undeclare()
 
@@ -276,7 +276,7 @@ def zenoh_publish(port: int, pace: Pace) -> None:
 
     with zenoh_session("listen", port) as session:
         publisher = session.declare_publisher(TOPIC, congestion_control=zenoh.CongestionControl.BLOCK)
-        say("ready")
+        answer("ready")
         pace.wait_for_start()
         for number in pace:
             publisher.put(STAMP.pack(time.monotonic_ns(), number) + PAD)
@@ -288,7 +288,7 @@ def mqtt_subscribe(port: int, tally: Tally) -> None:
 
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
     client.on_message = lambda _client, _data, message: tally.add(*STAMP.unpack_from(message.payload))
-    client.on_subscribe = lambda *_: say("ready")
+    client.on_subscribe = lambda *_: answer("ready")
     client.connect("127.0.0.1", port)
     client.subscribe(TOPIC)
     client.loop_start()
@@ -302,7 +302,7 @@ def mqtt_publish(port: int, pace: Pace) -> None:
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
     client.connect("127.0.0.1", port)
     client.loop_start()
-    say("ready")
+    answer("ready")
     pace.wait_for_start()
     sent = None
     for number in pace:
@@ -321,7 +321,7 @@ def zeromq_subscribe(port: int, tally: Tally) -> None:
         ear.connect(f"tcp://127.0.0.1:{port}")
         ear.subscribe(b"")
         ear.rcvtimeo = int(QUIET_S * 1000)
-        say("ready")
+        answer("ready")
         waited = 0
         while not tally.done.is_set() and waited < MOST_QUIETS:
             try:
@@ -336,7 +336,7 @@ def zeromq_publish(port: int, pace: Pace) -> None:
     with zmq.Context() as context, context.socket(zmq.PUB) as mouth:
         mouth.set_hwm(0)
         mouth.bind(f"tcp://127.0.0.1:{port}")
-        say("ready")
+        answer("ready")
         pace.wait_for_start()
         for number in pace:
             mouth.send(STAMP.pack(time.monotonic_ns(), number) + PAD)
@@ -390,7 +390,7 @@ class Broker:
 
 
 class Network:
-    """One system's processes: a publisher, so many subscribers, and its broker where it has one."""
+    """One system's processes: a publisher, a number of subscribers, and its broker where it has one."""
 
     def __init__(
         self,
@@ -411,7 +411,7 @@ class Network:
         self._subscribers = self._open("subscribe", subscribers)
 
     def _open(self, role: str, count: int) -> list[subprocess.Popen[str]]:
-        """Start so many, and wait until all are ready."""
+        """Start this many, and wait until all are ready."""
         command = [sys.executable, __file__, "--role", role, *self._arguments]
         pipe = subprocess.PIPE
         started = [
@@ -428,7 +428,7 @@ class Network:
         self._publisher.stdin.write(f"{start_s}\n")
         self._publisher.stdin.flush()
 
-    def told(self) -> tuple[list[dict[str, Any]], float]:
+    def reports(self) -> tuple[list[dict[str, Any]], float]:
         """What each subscriber saw, and the publisher's processor time."""
         tallies = [json.loads(one.communicate(timeout=300)[0]) for one in self._subscribers]
         return tallies, json.loads(self._publisher.communicate(timeout=60)[0])["cpu_s"]
@@ -456,7 +456,7 @@ def latencies(
         start_s = time.monotonic() + 1.5
         for network in networks.values():
             network.go(start_s)
-        return {side: latency(*network.told(), count) for side, network in networks.items()}
+        return {side: latency(*network.reports(), count) for side, network in networks.items()}
     finally:
         for network in networks.values():
             network.close()
@@ -500,12 +500,12 @@ HALVINGS = 2
 
 
 def attempt(system: str, subscribers: int, count: int, rate: float, checkout: Path | None) -> dict[str, Any]:
-    """So many messages at this rate, or as fast as the publisher can where it is 0."""
+    """This many messages at this rate, or as fast as the publisher can where it is 0."""
     network = Network(system, subscribers, count, rate, checkout=checkout)
     try:
         time.sleep(1.5)
         network.go(time.monotonic())
-        tallies, publisher_cpu_s = network.told()
+        tallies, publisher_cpu_s = network.reports()
     finally:
         network.close()
     speeds = [(tally["count"] - 1) / tally["span_s"] for tally in tallies if tally["span_s"]]
@@ -526,10 +526,10 @@ def compare_with_checkout(other: Path, rounds: int, few: int, many: int) -> None
         rows: dict[str, list[dict[str, Any]]] = {"this": [], "other": []}
         for number in range(rounds):
             order = dict(sorted(checkouts.items(), reverse=number % 2 == 0))
-            told = latencies(order, subscribers, few, "earshot")
+            reported = latencies(order, subscribers, few, "earshot")
             for side, checkout in order.items():
                 fastest = throughput("earshot", subscribers, many // (1 if subscribers == 1 else 4), checkout)
-                rows[side].append({**told[side], **fastest})
+                rows[side].append({**reported[side], **fastest})
         for what in ("p50_us", "p99_us", "per_s", "publisher_cpu_us", "subscriber_cpu_us", "lost"):
             this, that = ([float(row[what]) for row in rows[side]] for side in ("this", "other"))
             middles = both_places(this), both_places(that)
@@ -592,18 +592,18 @@ def main() -> None:
     columns = f"{'pub cpu us':>11} {'sub cpu us':>11}"
     print(f"{'system':10} {'to':>3} {'p50 us':>9} {'p99 us':>9} {'lost':>8} {columns}")
     for subscribers in (1, 10):
-        for system, told in latencies(dict.fromkeys(chosen), subscribers, few).items():
-            figures = f"{told['p50_us']:9.0f} {told['p99_us']:9.0f}"
-            print(f"{system:10} {subscribers:3} {figures} {rest(told)}", flush=True)
+        for system, reported in latencies(dict.fromkeys(chosen), subscribers, few).items():
+            figures = f"{reported['p50_us']:9.0f} {reported['p99_us']:9.0f}"
+            print(f"{system:10} {subscribers:3} {figures} {rest(reported)}", flush=True)
     print(f"\n{'system':10} {'to':>3} {'per s':>19} {'lost':>8} {columns}")
     for subscribers in (1, 10):
         for system in chosen:
-            told = throughput(system, subscribers, many // (1 if subscribers == 1 else 4))
-            print(f"{system:10} {subscribers:3} {told['per_s']:19,.0f} {rest(told)}", flush=True)
+            reported = throughput(system, subscribers, many // (1 if subscribers == 1 else 4))
+            print(f"{system:10} {subscribers:3} {reported['per_s']:19,.0f} {rest(reported)}", flush=True)
 
 
-def rest(told: dict[str, Any]) -> str:
-    return f"{told['lost']:8,} {told['publisher_cpu_us']:11.1f} {told['subscriber_cpu_us']:11.1f}"
+def rest(reported: dict[str, Any]) -> str:
+    return f"{reported['lost']:8,} {reported['publisher_cpu_us']:11.1f} {reported['subscriber_cpu_us']:11.1f}"
 
 
 def play(role: list[str]) -> None:
@@ -612,10 +612,10 @@ def play(role: list[str]) -> None:
     if what == "subscribe":
         tally = Tally(int(count))
         SYSTEMS[system][0](int(port), tally)
-        say(tally.told())
+        answer(tally.report())
     else:
         SYSTEMS[system][1](int(port), Pace(int(count), float(rate), int(turn), int(turns)))
-        say({"cpu_s": cpu_s()})
+        answer({"cpu_s": cpu_s()})
 
 
 if __name__ == "__main__":

@@ -233,14 +233,14 @@ def main(protocols: str = "", quick: bool = False) -> None:
     print(f"{'protocol':15} {head} | {head} {'p99 x':>6} {'turn x':>6} {'failures':>8}  (without | with the flood)")
     for protocol in protocols.split(",") if protocols else sorted(PROTOCOLS):
         try:
-            told = measure(protocol, turns)
+            reported = measure(protocol, turns)
         except RuntimeError as error:
             print(f"{protocol:15} {error}", flush=True)
             continue
-        quiet, flood = told["quiet"], told["flood"]
+        quiet, flood = reported["quiet"], reported["flood"]
         left, right = (f"{p50:8.0f} {p99:8.0f} {turn:8.0f} {lost:5}" for p50, p99, turn, lost in (quiet, flood))
         ratios = " ".join(f"{flood[at] / quiet[at] if quiet[at] else 0.0:6.1f}" for at in (1, 2))
-        print(f"{protocol:15} {left} | {right} {ratios} {told['failures']:8}", flush=True)
+        print(f"{protocol:15} {left} | {right} {ratios} {reported['failures']:8}", flush=True)
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ def sizes_and_rates(counts: Sequence[int], published: Sequence[Event], shape: Bl
             cells = ""
             for form in FORMS:
                 summary = formed(whole, form)
-                told = f"{rate(summary, strangers):.1%}" if len(strangers) >= FEWEST else "-"
-                cells += f"{len(summary.to_bytes()):>13,} B {told:>6}"
+                reported = f"{rate(summary, strangers):.1%}" if len(strangers) >= FEWEST else "-"
+                cells += f"{len(summary.to_bytes()):>13,} B {reported:>6}"
             print(f"{count:>13,} {terms:>5} {len(strangers):>8,}{cells}")
         print()
 
@@ -119,7 +119,7 @@ def capacity(form: str, terms: int, target: float, published: Sequence[Event], m
 
 
 def shape_for(count: int) -> BloomShape:
-    """Vectors for the texts one attribute gets of so many subscriptions, at 1 %."""
+    """Vectors for the texts one attribute gets of this many subscriptions, at 1 %."""
     return BloomShape.for_rate(max(8, min(WORDS, count)), 0.01)
 
 

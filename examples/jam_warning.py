@@ -1,4 +1,4 @@
-"""A jam warning in SUMO: a car breaks down, and drivers who are told of the jam take another road.
+"""A jam warning in SUMO: a car breaks down, and drivers who are warned of the jam take another road.
 
     pip install 'earshot[sumo]'
     python examples/jam_warning.py [SEEDS]

@@ -2,7 +2,7 @@
 
 A file's name says which batches are in it: `b17-17-....parquet` is of one batch, `b0-899-....parquet` was made of
 many. So a batch is replaced or removed as a whole without a folder of its own, and small files are joined into
-large ones: `compact` does that for batches that nobody changes any more. Rows stay as they are.
+large ones: `compact` does that for batches that nobody changes. Rows stay as they are.
 """
 
 from __future__ import annotations

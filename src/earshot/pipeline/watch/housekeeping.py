@@ -1,5 +1,5 @@
 """What keeps the tables of a watch readable: small files are joined, old rows are removed, and so are files that no
-version of a table needs any more."""
+version of a table needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fences: an application asks to be told when its node enters or leaves announced areas, and when others come near."""
+"""Fences: an application asks for a notice when its node enters or leaves announced areas, and when others come near."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Crossed(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What an application wants to be told."""
+    """What an application wants a notice of."""
 
     id: str
     event_type: str | None = None

@@ -172,7 +172,7 @@ class Served(Machine):
         return effects
 
     def fence(self, fence: Fence, now: float) -> Effects:
-        """The application wants to be told of crossings."""
+        """The application wants notices of crossings."""
         if not self.fences:
             self._at("look", now)
             self._at("areas", now)
@@ -419,7 +419,7 @@ class Served(Machine):
                 self._effects.append(DeliverPast(typed, subscription.id))  # type: ignore[arg-type]
 
     def _on_past_wanted(self, wanted: PastWanted, sender: str, now: float) -> None:
-        """Answer soon with what the neighbour lacks; the publisher first."""
+        """Answer after a short wait with what the neighbour lacks; the publisher first."""
         key = (wanted.source, wanted.subject)
         answered_at = self._answered.get((sender, key))
         if answered_at is not None and now - answered_at < 0.8 * ROUND_S:
@@ -489,7 +489,7 @@ class Served(Machine):
     # Fences.
 
     def _look(self, now: float) -> None:
-        """See which fences have been crossed, and look again soon."""
+        """See which fences have been crossed, and set the time of the next look."""
         if not self.fences:
             return
         self._at("look", now + LOOK_EVERY_S)

@@ -270,7 +270,7 @@ class Siena(Machine):
 
     def note_stranger(self, sender: str, now: float) -> None:
         """A node that is no neighbour sends what neighbours send. Either its Connect is on its way, or this node has
-        started again and has forgotten it: then it is told."""
+        started again and has forgotten it: then this node says so."""
         if self.above is None or sender in self.links:
             self.strangers.pop(sender)
         elif (since := self.strangers.get(sender)) is None:

@@ -7,7 +7,7 @@ a real radio the beacons of many or of large proximities then fill the channel. 
    the margin: it learns of the proximity before it is inside. A large proximity has a wide margin and thus a long
    period. Nobody can come into a proximity that is everywhere: it has the longest period.
 2. Age. The periods of a new announcement begin short and double, as in RFC 6206 (Trickle): a beacon that is lost
-   in the beginning is soon sent again.
+   in the beginning is sent again after a short time.
 3. Channel. A busy channel stretches all periods: they last as long as if only its idle time passed.
 4. One a group. Producers that announce the same type for the same fixed area share a group, and a consumer needs
    one of them to find it. A node passes on only the beacons of the nearest one.
