@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 KEEP_WATCH_LOG_S = 20.0
-"Tables of a watch get a commit or more each batch: what the last checkpoint of their log holds is removed after a short time."
+"Tables of a watch get a commit or more each batch: what their log's last checkpoint holds is removed quickly."
 
 
 @dataclass(frozen=True, slots=True)

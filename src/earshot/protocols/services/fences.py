@@ -1,4 +1,4 @@
-"""Fences: an application asks for a notice when its node enters or leaves announced areas, and when others come near."""
+"""Fences: an application asks for notice when its node enters or leaves announced areas, or others come near."""
 
 from __future__ import annotations
 

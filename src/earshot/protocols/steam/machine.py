@@ -314,7 +314,7 @@ class Steam(Machine):
         return self.effects()
 
     def needs_rounds(self) -> bool:
-        """Whether there is anything to advertise or to verify, or a consumer that may have something to verify later."""
+        """Whether there is anything to advertise or to verify, or a consumer that may have it later."""
         return bool(self.subscriptions.by_id or self.announcements.by_name or self.relevant.by_key)
 
     def run_rounds(self, now: float) -> None:
