@@ -77,6 +77,13 @@ def test_what_was_signed_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatc
     assert list(table) == ["a", "c"]
 
 
+def test_sixteen_thousand_signatures_are_remembered() -> None:
+    table: OrderedDict[int, float] = OrderedDict()
+    for key in range(16_390):
+        _remember(table, key, 1.0)
+    assert (len(table), next(iter(table))) == (16_384, 6)
+
+
 def test_tables_of_peers_have_these_sizes() -> None:
     peers = Peers(5.0, lambda *_: None)
     assert peers._limits == (4096, 1024, 4096)

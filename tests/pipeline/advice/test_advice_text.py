@@ -292,9 +292,12 @@ def test_an_event_type_is_named_where_another_protocol_delivers_more_than_a_poin
         by_type("News", steam=0.9, odmrp=0.909),
         by_type("Chat", odmrp=0.9),
         by_type("Other"),
+        by_type("Last", steam=0.5, gossip=0.6),
     )
     told = replace(whole, ranking=replace(whole.ranking, by_type=rankings))
-    assert types_words(told) == "For Alert alone, odmrp delivers 5.0 points more."
+    assert types_words(told) == (
+        "For Alert alone, odmrp delivers 5.0 points more; for Last alone, gossip delivers 10.0 points more."
+    )
     rankings = (by_type("Alert", steam=0.94), by_type("News", steam=0.96), by_type("Chat", odmrp=0.1))
     told = replace(whole, ranking=replace(whole.ranking, by_type=rankings))
     assert loses_words(told) == "Where it loses: of Alert events 94.0 % arrive."

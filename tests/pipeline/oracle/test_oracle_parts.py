@@ -10,8 +10,11 @@ import pytest
 
 from earshot import Event, Position
 from earshot.errors import EventError, LakeError, ScenarioError
-from earshot.pipeline.oracle import matcher, why
+from earshot.geometry import Area, Circle
+from earshot.pipeline.oracle import content_join, matcher, why
+from earshot.pipeline.oracle.content_join import _matched, _oracle_of, fit_one_group
 from earshot.pipeline.oracle.matcher import CandidateLookup, Matcher, trajectory_of, viewer_at
+from earshot.pipeline.oracle.oracle import _accepted, _demands, _refuse
 from earshot.pipeline.oracle.own_workloads import (
     _by_suffix,
     _event_rows,
@@ -21,7 +24,7 @@ from earshot.pipeline.oracle.own_workloads import (
     _subscription_rows,
 )
 from earshot.pipeline.oracle.why import EventLog, Hop, ask_why, explain_receiver
-from earshot.pipeline.oracle.workloads import EVENTS_ARROW, event_row
+from earshot.pipeline.oracle.workloads import EVENTS_ARROW, area_json, event_row
 from earshot.records.sessions import SubscriptionSpan
 
 EVENT = Event("Siren", {"speed": 18}, id="a-0", source="a", time=5.0, position=Position(0, 0))
@@ -200,6 +203,97 @@ def test_a_worker_keeps_the_indexes_of_its_last_two_jobs(monkeypatch: pytest.Mon
     third.lookup()
     assert list(matcher._lookups) == [second.id, third.id]
     assert first.lookup() is not found
+
+
+# What Spark's workers do with a batch, or a group.
+
+
+def subscribed(*rows: tuple[Any, ...]) -> pa.Table:
+    names = ("node", "subscription", "filter", "region", "start", "end")
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    return table.set_column(3, "region", table.column("region").cast(pa.string()))
+
+
+def published(*events: Event) -> pa.Table:
+    return pa.Table.from_pylist([event_row("w", event) for event in events], schema=EVENTS_ARROW)
+
+
+def test_a_group_gives_each_event_with_the_subscriptions_that_agree_and_are_in_force() -> None:
+    table = subscribed(
+        ("b", "b/1", "Siren: speed > 10", None, 0.0, None),
+        ("c", "c/1", "Siren: speed > 20", None, 0.0, None),
+        ("d", "d/1", "Siren: true", None, 0.0, 5.0),
+        ("e", "e/1", "Siren: true", None, 5.0, 6.0),
+        ("a", "a/1", "Siren: true", None, 0.0, None),
+        ("f", "f/1", "Siren: true", area_json(Area(Circle(10.0), Position(100.0, 0.0))), 0.0, None),
+        ("g", "g/1", "Siren: true", area_json(Area(Circle(10.0), Position(5.0, 0.0))), 0.0, None),
+    )
+    found = _matched(published(EVENT), table)
+    rows = sorted(found.to_pylist(), key=lambda row: str(row["node"]))
+    assert [(row["event"], row["node"], row["subscription"]) for row in rows] == [
+        ("a-0", "b", "b/1"), ("a-0", "e", "e/1"), ("a-0", "g", "g/1"),
+    ]  # fmt: skip
+    assert rows[0] == {
+        "workload": "w", "event": "a-0", "time": 5.0, "node": "b", "subscription": "b/1",
+        "filter": "Siren: speed > 10", "region": None,
+    }  # fmt: skip
+    assert _matched(published(), table).num_rows == _matched(published(EVENT), table.slice(0, 0)).num_rows == 0
+
+
+def test_a_worker_keeps_the_last_four_indexes_by_what_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_join, "_oracles", {})
+    tables = [subscribed((f"n{number}", "s", "Siren: true", None, 0.0, None)) for number in range(5)]
+    first, *_ = oracles = [_oracle_of(table) for table in tables[:4]]
+    assert [_oracle_of(table) for table in tables[:4]] == oracles
+    _oracle_of(tables[4])
+    assert len(content_join._oracles) == 4
+    assert _oracle_of(tables[1]) is oracles[1]
+    assert _oracle_of(tables[0]) is not first
+
+
+def test_of_the_candidates_those_accept_whose_node_is_where_the_filter_asks() -> None:
+    near = {"subscription": "s", "filter": "Siren: within 50 m", "region": None}
+    legs = {
+        "b": (4.0, 10.0, 0.0, 20.0, 0.0),  # 30 m away when the event is published
+        "c": (4.0, 10.0, 0.0, 60.0, 0.0),
+        "d": (2.0, 0.0, 190.0, 0.0, -50.0),  # 40 m
+        "e": (5.0, 0.0, 190.0, 0.0, -50.0),
+    }
+    rows = [
+        {**event_row("w", EVENT), **near, "node": node,
+         **dict(zip(("leg_time", "leg_x_m", "leg_y_m", "leg_x_m_s", "leg_y_m_s"), leg, strict=True))}
+        for node, leg in legs.items()
+    ]  # fmt: skip
+    (found,) = _accepted(pa.Table.from_pylist(rows).to_batches())
+    assert found.to_pylist() == [
+        {"workload": "w", "event": "a-0", "node": node, "subscription": "s", "why": "content and place"}
+        for node in ("b", "d")
+    ]
+    (nobody,) = _accepted(pa.Table.from_pylist(rows[1:2]).to_batches())
+    assert nobody.num_rows == 0
+
+
+def test_a_subscription_demands_types_a_place_and_a_distance() -> None:
+    filters = ["Siren: speed > 10", "Siren: within 50 m", "speed > 1", "Siren: approaching"]
+    regions = [None, None, area_json(Area(Circle(1.0), Position(0.0, 0.0))), None]
+    batch = pa.RecordBatch.from_pydict({"filter": filters, "region": regions})
+    (found,) = _demands([batch])
+    assert [tuple(row.values())[2:] for row in found.to_pylist()] == [
+        (["Siren"], False, None), (["Siren"], True, 50.0), (None, True, None), (["Siren"], True, None),
+    ]  # fmt: skip
+
+
+def test_positions_are_asked_for_where_somebody_needs_them() -> None:
+    with pytest.raises(LakeError, match="needs the positions table"):
+        list(_refuse([pa.RecordBatch.from_pydict({"a": [1]})]))
+
+
+@pytest.mark.parametrize(
+    ("events", "subscriptions", "one"),
+    [(10_000, 50_000, True), (10_001, 1, False), (1, 50_001, False), (None, 1, False), (1, None, False)],
+)
+def test_few_events_and_subscriptions_fit_one_group(events: int | None, subscriptions: int | None, one: bool) -> None:
+    assert fit_one_group(events, subscriptions) is one
 
 
 # A user's own files.

@@ -18,6 +18,7 @@ from earshot.pipeline.campaigns.leaderboard import (
     SweepChart,
     SweepLine,
 )
+from earshot.pipeline.reports import board_page
 from earshot.pipeline.reports.board_page import (
     RankingView,
     _round,
@@ -35,7 +36,7 @@ from earshot.pipeline.reports.board_page import (
     verdict_block,
 )
 from earshot.pipeline.reports.charts import Measure
-from earshot.pipeline.reports.page import PageFigure, PageTable, PageVerdict
+from earshot.pipeline.reports.page import PageFigure, PageFold, PageTable, PageVerdict, PageWords
 from earshot.pipeline.reports.svg import marks_of
 
 NAMES = ("steam", "codd", "cbf", "drip", "siena")
@@ -310,3 +311,27 @@ def test_a_round_of_the_search_names_its_windows_and_who_was_not_judged() -> Non
     assert (place, name, [cell.words for cell in figures]) == (1, "steam wait=2", ["0.912", "0.1235", "1.23"])
     assert [cell.value for cell in figures] == [0.91234, 0.123456, 1.23456]
     assert _round(0, advice).note == "Round 1: w."
+
+
+def test_the_recommendation_is_a_verdict_a_table_and_three_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = TunedProtocol("steam", (), {"wait_s": 2.0, "again": True})
+    advice: Any = SimpleNamespace(chosen=chosen, names={chosen: "steam"}, search=SimpleNamespace(rounds=()))
+    for name, answer in {
+        "candidate_words": "steam", "advice_words": ["Use steam: it arrives.", "More."], "reasons_words": ["wait: so"],
+        "judged_table": (["protocol"], [["steam"]]), "network_facts": {"range_m": 90.0},
+    }.items():  # fmt: skip
+        monkeypatch.setattr(board_page.text, name, lambda _, answer=answer: answer)
+    verdict, words, table, why, file, search = board_page.advice_blocks(advice, MARKS)
+    assert isinstance(verdict, PageVerdict)
+    assert (verdict.headline, verdict.mark, verdict.words) == ("Use steam", MARKS["steam"], "It arrives.")
+    assert words == PageWords("More.")
+    assert isinstance(table, PageTable)
+    assert (table.title, table.rows) == ("judged", [["steam"]])
+    assert why == PageFold("Why these settings", [PageWords("wait: so")])
+    assert isinstance(file, PageFold)
+    (settings,) = file.blocks
+    assert isinstance(settings, PageTable)
+    assert settings.rows == [["protocol", "steam"], ["again", True], ["wait_s", 2.0], ["network: range_m", 90.0]]
+    assert search == PageFold("How the search went", [])
+    monkeypatch.setattr(board_page.text, "reasons_words", lambda _: [])
+    assert len(board_page.advice_blocks(advice, MARKS)) == 5

@@ -21,7 +21,17 @@ from earshot.pipeline.reports.loss_page import (
     style_of,
 )
 from earshot.pipeline.reports.outside_figures import ReportFigure, drawn_figures
-from earshot.pipeline.reports.page import PageCell, PageFigure, PageFold, PageLink, PageTable, PageVerdict, PageWords
+from earshot.pipeline.reports.page import (
+    PageCell,
+    PageFigure,
+    PageFold,
+    PageLink,
+    PageSection,
+    PageTable,
+    PageVerdict,
+    PageWords,
+    ReportPage,
+)
 from earshot.pipeline.reports.svg import marks_of
 from earshot.plugins import PluginError
 from earshot.records import DropReason
@@ -39,6 +49,19 @@ def test_a_download_holds_values_and_addresses_and_nothing_for_what_is_missing()
     assert (head, b64decode(data).decode()) == ("data:text/csv;base64", expected)
     more = PageTable("t", ["only"], [[1]], data=table)
     assert (more.download, more.csv()) == (table.download, "only\r\n1\r\n")
+
+
+def test_nothing_from_outside_becomes_part_of_the_page_itself() -> None:
+    odd = "<i>&\"'</i>"
+    blocks = [
+        PageTable(odd, [odd], [[odd], [PageCell(odd, odd)], [PageLink(odd, odd)]], odd), PageWords(odd),
+        PageVerdict(odd, odd, marks_of(["a"])["a"], odd), PageFold(odd, [PageWords(odd)]),
+        PageFigure(odd, "<svg></svg>", keys=[(odd, marks_of(["a"])["a"], odd)]),
+    ]  # fmt: skip
+    html = ReportPage(odd, odd, [PageSection(odd, odd, blocks, odd)]).html()
+    assert "<svg></svg>" in html, "drawings are ours"
+    assert "&lt;i&gt;&amp;" in html
+    assert "<i>" not in html
 
 
 # Capacity.

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from earshot.errors import UnknownName, UsageError
-from earshot.pipeline.campaigns.intervals import SHARE, figure_of
-from earshot.pipeline.reports.plots import draw_plot, read_plot, run_columns
+from earshot.pipeline.campaigns.intervals import SHARE, Figure, figure_of
+from earshot.pipeline.reports.plots import COLOURS, MARKERS, Plot, PlotPoint, draw_plot, read_plot, run_columns
 
 
 def run_row(protocol: str, range_m: int, seed: int, **settings: float) -> dict[str, Any]:
@@ -92,6 +92,30 @@ def test_a_plot_has_its_title_axes_and_legend(tmp_path: Path, monkeypatch: pytes
     assert said == [
         ("set_xlabel", "range (metres)"), ("set_ylabel", "delivery ratio"), ("set_title", "Delivery"), ("legend",),
     ]  # fmt: skip
+
+
+def test_each_line_has_its_intervals_colour_mark_and_dashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    drawn: list[Any] = []
+    ticks: list[Any] = []
+    monkeypatch.setattr(axes, "legend", lambda *_, **__: None)
+    monkeypatch.setattr(axes, "errorbar", lambda _, *given, **named: drawn.append((*given, named)))
+    monkeypatch.setattr(axes, "set_xticks", lambda _, *given, **__: ticks.append(given))
+    nan = float("nan")
+    points = (
+        PlotPoint("a", 10.0, Figure(0.5, 0.25, 1.0, 3)), PlotPoint("a", 20.0, Figure(0.5, nan, nan, 1)),
+        *(PlotPoint(f"b{number}", 10.0, Figure(0.5, 0.5, 0.5, 3)) for number in range(len(COLOURS))),
+    )  # fmt: skip
+    draw_plot(Plot("range_m", "cost", "protocol", points), tmp_path / "one.svg")
+    at, means, (below, above), named = drawn[0]
+    assert (at, means, below, above) == ([10.0, 20.0], [0.5, 0.5], [0.25, 0.0], [0.5, 0.0])
+    assert (named["label"], named["linestyle"], drawn[-1][3]["linestyle"]) == ("a", "-", "--")
+    assert [one[3]["color"] for one in drawn] == [*COLOURS, COLOURS[0]]
+    assert len({one[3]["marker"] for one in drawn}) == min(len(drawn), len(MARKERS))
+    assert ticks == []
+    named_points = tuple(PlotPoint("a", name, Figure(0.5, 0.5, 0.5, 3)) for name in ("far", "near"))
+    draw_plot(Plot("kind", "cost", "protocol", named_points), tmp_path / "one.svg")
+    assert (drawn[-1][0], ticks) == ([0, 1], [([0, 1], ["far", "near"])])
 
 
 def test_what_cannot_be_drawn_says_why(tmp_path: Path) -> None:

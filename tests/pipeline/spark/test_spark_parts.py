@@ -18,6 +18,7 @@ from earshot.pipeline.spark import progress, session
 from earshot.pipeline.spark.failures import _causes, _raised_again, cause_line, named_error
 from earshot.pipeline.spark.java import Java
 from earshot.pipeline.spark.progress import tasks_of_jobs, watch_jobs
+from earshot.pipeline.spark.worker_daemon import without_archives
 
 # Failures.
 
@@ -245,3 +246,10 @@ def test_what_holds_little_is_told_by_its_files(tmp_path: Path, monkeypatch: pyt
     assert not holds_little([str(lake), f"{tmp_path}/walk-*.csv"])
     assert not holds_little([f"{tmp_path}/walk-*.csv", str(lake)])
     assert holds_little([str(tmp_path / "walk-1.csv")])
+
+
+def test_archives_of_pyspark_whose_code_is_installed_are_not_imported_from(tmp_path: Path) -> None:
+    lib = tmp_path / "site" / "pyspark" / "python" / "lib"
+    paths = [str(lib / "pyspark.zip"), str(tmp_path / "site"), str(tmp_path / "own.zip"), "", str(tmp_path / "more")]
+    assert without_archives(paths) == paths[1:]
+    assert without_archives(paths[:1]) == paths[:1], "nothing else has its code"

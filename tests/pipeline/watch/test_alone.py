@@ -39,6 +39,10 @@ def test_a_lease_is_for_one_until_it_is_given_back_or_over(tmp_path: Path) -> No
     other.take()
     now[0] += LEASE_S / 2
     first.take()
+    now[0] += LEASE_S
+    with pytest.raises(LakeError, match="start it again"):
+        first.check()
+    now[0] -= LEASE_S
     now[0] += LEASE_S / 2 + 1.0
     with pytest.raises(UsageError):
         second.take()

@@ -6,16 +6,24 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from spool_cases import write_spools
 
 from earshot import Event
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.oracle.workloads import event_row
 from earshot.pipeline.watch.running_metrics import MINUTES, MetricSums, RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions
-from earshot.pipeline.watch.spool_source import SpoolSource
+from earshot.pipeline.watch.spool_source import SpoolReader, SpoolSource
+from earshot.pipeline.watch.spools import _run_row
 from earshot.pipeline.watch.standing_subscriptions import StandingFile, StandingMatcher, read_standing
+from earshot.pipeline.watch.stream import Watch
+from earshot.records import Record
+from earshot.records.sessions import Session
 
 
 def test_a_standing_subscription_matches_events_of_every_network(tmp_path: Path) -> None:
@@ -163,3 +171,53 @@ def test_the_source_of_spools_reads_its_options() -> None:
     told = SpoolSource({"path": "/spools", "folders": '["/a", "/b"]', "tasks": "7"})
     assert (told._folders(), told._tasks()) == (["/a", "/b"], 7)
     assert SpoolSource({})._folders() == []
+
+
+def test_a_folder_of_spools_is_read_whole_and_once(tmp_path: Path) -> None:
+    write_spools(tmp_path / "car", [Record(time=float(n), node="a", kind="send") for n in range(3)])
+    reader = SpoolReader([str(tmp_path)], tasks=2)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    rows = [row for batch in batches for row in batch.to_pylist() if row["more"] is None]
+    assert [(row["time"], row["problem"]) for row in rows] == [(0.0, None), (1.0, None), (2.0, None)]
+
+
+def test_a_recording_is_a_run_from_the_first_record_of_its_network_to_the_last() -> None:
+    sessions: Any = [
+        Session("a", protocol="cbf", settings={"b": 1, "a": 2}, network="x", first=5.0, last=8.0),
+        Session("b", protocol="cbf", network="x", first=2.0, last=6.0),
+        Session("c", protocol="cbf", network="y", first=0.0, last=99.0),
+        Session("d", protocol="steam", network="x", first=0.0, last=99.0),
+    ]
+    row = _run_row(sessions, "monday", "monday-cbf", ("x", "cbf"))
+    assert row == {
+        "run": "monday-cbf", "campaign": "monday", "scenario": "monday", "point": "monday", "network": "live x",
+        "assumes": "", "range_m": None, "changed": "{}", "base": "{}", "trace": "", "window": "",
+        "workload": "monday-cbf", "protocol": "cbf", "variant": "cbf", "settings": '{"a": 2, "b": 1}', "seed": 0,
+        "duration_s": 6.0, "warm_up_s": 0.0, "status": "done", "error": None, "traceback": None, "took_s": 0.0,
+        "processor_s": None,
+    }  # fmt: skip
+    unknown: Any = [Session("a", protocol="cbf", first=0.0, last=1.0)]
+    assert _run_row(unknown, "m", "m", (unknown[0].network, "cbf"))["network"] == "live"
+
+
+def test_a_watch_runs_until_it_is_stopped_unless_it_is_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[bool] = []
+    (tmp_path / "spools").mkdir()
+    lake: Any = SimpleNamespace(arrow=ArrowLake(tmp_path), folder=ArrowLake(tmp_path).folder, name="lake")
+    ended: list[Any] = []
+    step = SimpleNamespace(
+        resume=lambda: None, state=SimpleNamespace(batch=-1), housekeeping=SimpleNamespace(end=ended.append)
+    )
+    monkeypatch.setattr("earshot.pipeline.watch.stream.BatchStep", lambda *_: step)
+    monkeypatch.setattr(
+        Watch, "_start", lambda _, once: begun.append(once) or SimpleNamespace(stop=lambda: ended.append("stopped"))
+    )
+    watch = Watch(lake, [str(tmp_path / "spools")])
+    with watch.running():
+        pass
+    with watch.running(once=True):
+        pass
+    assert begun == [False, True]
+    assert ended == ["stopped", step.state] * 2
