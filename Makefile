@@ -10,9 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo docs check test test-all test-long mutants lint types lock clean \
   run-check run-test run-test-all run-test-long
 
-# A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first, and those
-# that use Spark into one process.
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first, and gives
+# those that use Spark to the first process, those that wait for timers to the third, and the rest to the second.
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 demo: $(INSTALLED)
 	$(BIN)/earshot advise market-town --quick --lake demo-lake

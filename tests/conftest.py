@@ -46,29 +46,47 @@ def _rank(path: Path) -> int:
     return next((i for i, start in enumerate(SLOW_FIRST) if file.startswith(start)), len(SLOW_FIRST))
 
 
-class SparkInOneProcess(LoadFileScheduling):
-    """The first process takes the files that use Spark, the others take the rest; the one that has finished helps.
+class ByKind(LoadFileScheduling):
+    """The first process takes the files that use Spark, the second the rest, and the third those that wait for timers;
+    one that has finished helps.
 
-    A session takes long to start and becomes faster while it is used: one process has it, and not each.
+    A session takes long to start and becomes faster while it is used: one process has it, and not each. The third never
+    starts one.
     """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        spark = node is next(iter(self.assigned_work))
-        if own := next((file for file in self.workqueue if uses_spark(file) == spark), None):
+        place = self.nodes.index(node)
+        if own := next((file for file in self.workqueue if kind_of(file) == place), None):
             self.workqueue.move_to_end(own, last=False)
+        elif place == WAITS and (other := next((file for file in self.workqueue if kind_of(file) != SPARK), None)):
+            self.workqueue.move_to_end(other, last=False)
         super()._assign_work_unit(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        only_spark = all(kind_of(file) == SPARK for file in self.workqueue)
+        if self.nodes.index(node) == WAITS and only_spark and not node.shutting_down:
+            node.shutdown()
+        else:
+            super()._reschedule(node)
+
+
+SPARK, COMPUTES, WAITS = range(3)
+WAITING = ("tests/faults/", "tests/live/")
+"Their tests wait for other processes and for timers most of the time."
 
 
 @cache
-def uses_spark(file: str) -> bool:
-    """Whether tests of the file ask for a session; the file is named from the project's folder."""
+def kind_of(file: str) -> int:
+    """Which process takes the file, which is named from the project's folder."""
     text = (TESTS.parent / file).read_text()
-    return "pytest.mark.spark" in text or 'getfixturevalue("spark")' in text
+    if "pytest.mark.spark" in text or 'getfixturevalue("spark")' in text:
+        return SPARK
+    return WAITS if file.startswith(WAITING) else COMPUTES
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
-    return SparkInOneProcess(config, log) if config.getvalue("dist") == "loadfile" else None
+    return ByKind(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
