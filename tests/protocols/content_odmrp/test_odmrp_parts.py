@@ -320,6 +320,20 @@ def test_a_summary_is_stated_wider_than_it_is_for_greedy_types_only() -> None:
     assert found.report == full_report("b", found.stated.to_bytes())
 
 
+def test_of_the_groups_that_suit_the_one_with_the_fewest_members_is_taken_then_the_oldest() -> None:
+    found = groups(limit=9, noise_limit=0.9)
+    for name, filter in (("a", "CD: price < 10"), ("b", "CD: price < 20"), ("c", "CD: price < 30")):
+        found.reports.hear(report(name, filter), 0.0, 100.0)
+    three, two, also_two = (
+        found.open(Digest.of(Event("CD", {"price": price})), "CD", frozenset(), 1.0) for price in (5, 15, 16)
+    )
+    assert [sorted(found.members(group, 1.0)) for group in (three, two, also_two)] == [[*"abc"], [*"bc"], [*"bc"]]
+    new = Digest.of(Event("CD", {"price": 14}))
+    assert found.choose(new, "CD", frozenset({"b", "c"}), 1.0) is two
+    assert found.choose(new, "CD", frozenset({"a", "c"}), 1.0) is three
+    assert found.choose(Digest.of(Event("CD", {"price": 16})), "CD", frozenset({"b", "c"}), 1.0) is two
+
+
 def test_a_group_suits_an_event_up_to_exactly_the_noise_that_is_allowed() -> None:
     found = groups(limit=9, noise_limit=0.5)
     for name in ("a", "b"):

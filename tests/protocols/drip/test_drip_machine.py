@@ -141,8 +141,8 @@ def test_an_announcement_goes_on_with_one_hop_more_and_the_forwarders_broker() -
 
 
 def test_an_announcement_that_was_heard_often_enough_is_not_forwarded() -> None:
-    for copies, forwarded in ((2, True), (3, False)):
-        machine = attached(replace(SETTINGS, jitter_s=0.5, enough_copies=3))
+    for copies, enough, forwarded in ((2, 3, True), (3, 3, False), (1, 1, False), (9, 0, True)):
+        machine = attached(replace(SETTINGS, jitter_s=0.5, enough_copies=enough))
         machine.wake(("forward", "b"), 10.4)
         found = machine.hear(announcement("b", sequence=2), "x", 11.0)
         (timer,) = [one for one in found if isinstance(one, StartTimer) and one.name == ("forward", "b")]

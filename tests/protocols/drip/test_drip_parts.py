@@ -406,7 +406,7 @@ def test_the_texts_of_subscribers_may_take_all_bytes_of_the_table_and_one_subscr
     table.learn(record("w", 1.0), 1.0)
     assert (list(table.table), table.text) == ([*"tuvw"], 4 * size)
     table.learn(record("t", 2.0, "me", "N: v"), 2.0)
-    assert table.text == 4 * size - len(" > 0")
+    assert (list(table.table), table.text) == ([*"uvwt"], 4 * size - len(" > 0"))
 
 
 def test_a_subscriber_quits_the_broker_that_it_left() -> None:

@@ -94,7 +94,7 @@ def test_what_was_lost_is_remembered_for_ten_seconds_and_only_in_the_same_cell()
     routing.forget("stranger")
     assert (routing.lost_members, routing.lost_cells) == ({"member": 1.0}, {(0, 0): 1.0, (1, 0): 1.0})
     routing.on_beacon_timer(10.9)
-    assert routing.lost_members == {"member": 1.0}
+    assert (routing.lost_members, routing.lost_cells) == ({"member": 1.0}, {(0, 0): 1.0, (1, 0): 1.0})
     assert routing.move_to(Position(60.0, 60.0)) is None
     assert routing.lost_members == {"member": 1.0}
     assert routing.move_to(Position(160.0, 60.0)) == (0, 0)
