@@ -232,3 +232,29 @@ def test_a_file_in_hdfs_is_read_through_its_host(
     monkeypatch.setattr("deltalake.fs.DeltaStorageHandler", lambda root: ("handler of", root))
     monkeypatch.setattr("pyarrow.fs.PyFileSystem", lambda handler: ("system of", handler))
     assert files._system(address) == (("system of", ("handler of", host)), inside)
+
+
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        ("s3a://bucket/town.csv", "s3://bucket/town.csv"),
+        ("s3n://bucket/town.csv", "s3://bucket/town.csv"),
+        ("s3://bucket/s3a:x", "s3://bucket/s3a:x"),
+        ("gs://bucket/town.csv", "gs://bucket/town.csv"),
+    ],
+)
+def test_hadoops_names_for_s3_are_those_of_arrow(address: str, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class System:
+        @staticmethod
+        def from_uri(uri: str) -> tuple[str, str]:
+            return "system", uri
+
+    monkeypatch.setattr(fs, "FileSystem", System)
+    assert files._system(address) == ("system", asked)
+
+
+def test_a_path_in_hdfs_is_asked_of_its_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltalake.fs.DeltaStorageHandler", lambda root: f"handler of {root}")
+    monkeypatch.setattr(fs, "PyFileSystem", lambda handler: handler)
+    assert files._system("hdfs://name:9000/town/a.csv") == ("handler of hdfs://name:9000/", "town/a.csv")
+    assert files._system("hdfs://name") == ("handler of hdfs://name/", "")
