@@ -57,7 +57,7 @@ def event_ids(datagram: bytes) -> list[str]:
     """The events in a datagram that is not sealed."""
     from earshot.errors import MalformedPacket
     from earshot.live import datagrams
-    from earshot.live.packet_events import events_in
+    from earshot.protocols.common.packet_events import events_in
     from earshot.wire import decode
 
     try:

@@ -32,10 +32,10 @@ from earshot.live.identity import (
     parse_named_key,
     read_identity,
 )
-from earshot.live.packet_events import events_in
 from earshot.live.signatures import FAILURES_A_SECOND, SignedNames, TrustFile, Verifier, read_trust, trust_line
 from earshot.live.trust import Refused
 from earshot.protocols.catalogue import PROTOCOLS
+from earshot.protocols.common.packet_events import events_in
 from earshot.protocols.flooding import Flood
 from earshot.wire import decode, encode
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from earshot.documents import Element
 from earshot.events import Event
-from earshot.live.packet_events import events_in
+from earshot.protocols.common.packet_events import events_in
 from earshot.wire import Packet
 
 SMALL_BYTES = 1024

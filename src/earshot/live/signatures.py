@@ -34,9 +34,9 @@ from earshot.live.identity import (
     key_text,
     parse_key,
 )
-from earshot.live.packet_events import events_in
 from earshot.live.peers import Peer
 from earshot.live.trust import Address, Refused
+from earshot.protocols.common.packet_events import events_in
 from earshot.records import DropReason
 from earshot.wire import Packet
 

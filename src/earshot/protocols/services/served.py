@@ -20,6 +20,7 @@ from earshot.filters.subscription import accepts
 from earshot.geometry import Position
 from earshot.protocols.common.byte_budget import SMALL_TABLE_BYTES, BoundedTable
 from earshot.protocols.common.local_subscriptions import RecentKeys, could_match
+from earshot.protocols.common.packet_events import events_in
 from earshot.protocols.machine import NOTHING, Announcement, Deliver, Effects, Machine, Timer
 from earshot.protocols.services.announced_types import (
     HOP_LIMIT,
@@ -192,8 +193,7 @@ class Served(Machine):
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) not in SERVICE_PACKETS:
-            event = getattr(packet, "event", None)
-            if type(event) is Event:
+            for event in events_in(packet):
                 self._keep(event)
             return self._judged(self.protocol.hear(packet, sender, now), now)
         match packet:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from earshot.events import Event
-from earshot.live.packet_events import _event_fields, events_in
+from earshot.protocols.common.packet_events import _event_fields, events_in
 from earshot.wire import Packet
 
 A, B, C = (Event("Ping", id=name) for name in "abc")
