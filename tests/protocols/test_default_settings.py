@@ -59,6 +59,7 @@ DEFAULTS: dict[type[Any], dict[str, Any]] = {
         "repair_batch": 32,
         "repair_tries": 3,
         "repair_airtime": 0.1,
+        "together_bytes": 1_400.0,
         "digest_bytes": 192,
         "digest_bits": 8,
         "carry_bytes": 2000000,

@@ -11,6 +11,8 @@ from earshot.errors import QualityError, UsageError
 from earshot.filters import Subscription
 from earshot.geometry import Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
+from earshot.protocols.hearsay.machine import Hearsay
+from earshot.protocols.hearsay.packets import AlsoSaid, HearsaySettings, SaidTogether
 from earshot.protocols.machine import NOTHING, Announcement, Broadcast, Deliver, Drop, FixedLocation, StartTimer
 from earshot.protocols.services import served
 from earshot.protocols.services.announced_types import Announced
@@ -231,6 +233,13 @@ def test_a_late_subscriber_asks_gathers_and_delivers_the_last_events() -> None:
     ]  # fmt: skip
     assert wakes(machine, *gather, now=7.0) == [DeliverPast(tick(n), "a/s") for n in (2, 3, 4)]
     assert hears(machine, stated(8.0), 8.0) == [timer("pass on", KEY, at=8.025)]
+
+
+def test_all_events_of_a_packet_are_kept() -> None:
+    machine = Served(Hearsay("a", HearsaySettings(), FixedLocation(AT), Middle("a")), "hearsay", Middle("a"), None)
+    hears(machine, stated(past_since=2.0), 5.0)
+    hears(machine, SaidTogether(tick(3), 1, None, (AlsoSaid(tick(4), 1),)), 5.5)
+    assert Broadcast(PastWanted(*KEY, (), 6.0, ("p-3", "p-4"))) in subscribed(machine, 6.0)
 
 
 def test_what_is_older_than_the_publishers_history_is_not_delivered() -> None:

@@ -69,7 +69,7 @@ class DigestMasks:
 class LiveEvent:
     """An event whose lifespan has not ended."""
 
-    __slots__ = ("copies", "event", "expires", "heard_at", "hops", "id", "offers", "quarter", "size_bytes")
+    __slots__ = ("copies", "event", "expires", "heard_at", "hops", "id", "offers", "quarter", "size_bytes", "unsaid")
 
     def __init__(self, event: Event, hops: int, heard_at: float, expires: float, size_bytes: int) -> None:
         self.id = event.id
@@ -84,6 +84,8 @@ class LiveEvent:
         "The first few."
         self.offers: dict[str, int] = {}
         "How often it was offered to each neighbour that lacked it."
+        self.unsaid = False
+        "Published while nobody was near, and not said yet."
 
 
 class LiveEvents:

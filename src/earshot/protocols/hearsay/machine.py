@@ -27,7 +27,15 @@ from earshot.protocols.hearsay.digest import (
 )
 from earshot.protocols.hearsay.held_events import Copy, LiveEvent, LiveEvents
 from earshot.protocols.hearsay.neighbours import KnownNeighbours, Neighbour
-from earshot.protocols.hearsay.packets import HearsaySettings, Hello, Relayed, Said
+from earshot.protocols.hearsay.packets import (
+    MOST_ALSO_SAID,
+    AlsoSaid,
+    HearsaySettings,
+    Hello,
+    Relayed,
+    Said,
+    SaidTogether,
+)
 from earshot.protocols.hearsay.reach import UNKNOWN, Reach
 from earshot.protocols.machine import (
     ALONE,
@@ -54,6 +62,8 @@ FARTHEST_SHARE = 0.62
 "Rule 2: of a node's neighbours on a plane, at most this share is beyond the reach of a sender that the node hears."
 LEAST_SHARE = 0.2
 "Rule 2: on a road the best placed node reaches a smaller share anew. Nodes learn that share; it is at least this."
+HELLO_BYTES = 24
+"Of a hello without its digest."
 SHARE_FADES = 0.98
 "Rule 2: with each event a node multiplies the best share that it remembers by this."
 FEW = 1.5
@@ -64,8 +74,14 @@ MOST_LATE = 0.1
 "Rule 4: where this share of the events or more comes late, hellos come twice as often."
 BUSY = 0.5
 "Rule 3: on a channel busier than this, neighbours take turns."
+OCCUPIED = 0.25
+"Rule 3: on a channel busier than this, a node says together what waits."
+TURN_PACKETS = 2.0
+"Rule 3: a node's turn comes again after the time of this many packets of each neighbour."
 BUSIEST = 0.75
 "A channel that is busier than this stretches waits no further: to 4 times."
+ANSWER_S = 0.5
+"Rule 4: a node that was alone answers the first packet that it hears with a hello, within this time."
 REPAIR_BURST_S = 5.0
 "Repairs may use the airtime of this many seconds at once."
 LEARNT_EVENTS = 2
@@ -87,6 +103,13 @@ class WaitingToSay:
     live: LiveEvent
     lacking: dict[str, float]
     "By neighbour, the chance that it still lacks the event."
+    at: float
+    "When it is to be said."
+
+    @property
+    def urgency(self) -> tuple[int, float]:
+        """Of several events the one with the lowest is said first."""
+        return -_priority(self.live), self.at
 
 
 def longest_wait_s(neighbours: int, frame_s: float, priority: int, settings: HearsaySettings) -> float:
@@ -147,6 +170,12 @@ class Hearsay(Machine):
         "When that was counted."
         self.settling_s = settings.wait_frames * settings.crowd_stretch * settings.patience * self.frame_s(300)
         "The longest wait for an event of usual size."
+        longest_hello_s = self.channel.airtime_s(settings.digest_bytes + HELLO_BYTES)
+        usual_s = hello_interval_s(round(settings.crowd), longest_hello_s, 0.0, settings)
+        self.alone_s = settings.neighbour_hellos * usual_s
+        "Who has not heard anything for longer is alone."
+        self.company_at = 0.0
+        "When it last heard somebody."
         self.late_share = 0.0
         "Of the events that it heard, those that came late."
         self.best_share = FARTHEST_SHARE
@@ -181,7 +210,7 @@ class Hearsay(Machine):
         return ALONE | WITH_NEIGHBOURS
 
     def start(self, now: float) -> Effects:
-        self.started_at = self.repair_counted_at = now
+        self.started_at = self.repair_counted_at = self.company_at = now
         self.hello_due = now + self.random.uniform(0.0, 1.0)
         self.start_timer("check", at=self.hello_due)
         return self.effects()
@@ -197,13 +226,14 @@ class Hearsay(Machine):
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:
             case Said():
-                if packet.event.id in self.heard.keys:
-                    if packet.event.id not in self.waiting:
-                        return NOTHING
-                    self.on_copy(packet, now)
-                else:
-                    self.on_new(packet, sender, now)
+                self.meet(now)
+                self.on_said(packet, sender, now)
+            case SaidTogether():
+                self.meet(now)
+                for said in packet.each():
+                    self.on_said(said, sender, now)
             case Hello():
+                self.meet(now)
                 self.on_hello(packet, sender, now)
             case Relayed():
                 self.on_relayed(packet, sender, now)
@@ -222,12 +252,23 @@ class Hearsay(Machine):
     # Rule 1: publish.
 
     def publish(self, event: Event, now: float) -> Effects:
-        """Broadcast it at once, and hold it for the neighbours that miss it."""
+        """Broadcast it at once, and hold it for the neighbours that miss it. Who is alone only holds it."""
         self.heard.add(event.id)
         if (live := self.hold(event, 0, now)) is not None:
-            self.speak(live, now)
+            if self.is_alone(now):
+                live.unsaid = True
+                self.greet_within(self.settings.hello_interval_s, now)
+            else:
+                self.speak([live], now)
             self.relay(live, now)
         return self.effects()
+
+    def on_said(self, said: Said, sender: str, now: float) -> None:
+        """An event that is new, or another copy of one."""
+        if said.event.id not in self.heard.keys:
+            self.on_new(said, sender, now)
+        elif said.event.id in self.waiting:
+            self.on_copy(said, now)
 
     # Rule 2: the first hearing.
 
@@ -319,7 +360,7 @@ class Hearsay(Machine):
         if len(self.waiting) >= MOST_WAITING:
             self.drop(DropReason.TOO_MANY_PACKETS_WAITING, live.id)
             return
-        self.waiting[live.id] = WaitingToSay(live, lacking)
+        self.waiting[live.id] = WaitingToSay(live, lacking, at)
         self.start_timer(("say", live.id), at)
 
     # Rule 3: heard again while waiting.
@@ -360,16 +401,52 @@ class Hearsay(Machine):
         del self.waiting[event_id]
         live = waiting.live
         if live.event is not None and live.expires > now:
-            self.turned_at = now
-            if self.channel.busy_share(now) > BUSY:
-                self.turn_at = now + self.frame_s(live.size_bytes) * (len(self.neighbours) + 1)
-            self.speak(live, now)
+            together, self.turned_at = [live], now
+            busy_share = self.channel.busy_share(now)
+            if busy_share > OCCUPIED:
+                together += self.taken_along(live, now)
+            if busy_share > BUSY:
+                frame_s = self.frame_s(sum(one.size_bytes for one in together))
+                self.turn_at = now + TURN_PACKETS * frame_s * (len(self.neighbours) + 1)
+            self.speak(together, now)
 
-    def speak(self, live: LiveEvent, now: float) -> None:
-        assert live.event is not None
-        at = self.place_to_tell(now)
-        self.remember_copy(live, at, now)
-        self.broadcast(Said(live.event, live.hops + 1, at))
+    def taken_along(self, first: LiveEvent, now: float) -> list[LiveEvent]:
+        """Of what else waits, the most urgent, as much as fits into the packet: a frame costs airtime beside its
+        bytes. A node's own events go alone, so that a packet's first event tells whether it passes on those of
+        others."""
+        taken: list[LiveEvent] = []
+        room_bytes = self.settings.together_bytes - first.size_bytes
+        if not self.is_of_others(first):
+            return taken
+        for waiting in sorted(self.waiting.values(), key=lambda one: one.urgency):
+            live = waiting.live
+            if live.size_bytes <= room_bytes and live.expires > now and self.is_of_others(live):
+                room_bytes -= live.size_bytes
+                taken.append(live)
+                if len(taken) == MOST_ALSO_SAID:
+                    break
+        for live in taken:
+            del self.waiting[live.id]
+            self.cancel_timer(("say", live.id))
+        return taken
+
+    def is_of_others(self, live: LiveEvent) -> bool:
+        """Whether it is held, and another node published it."""
+        return live.event is not None and live.event.source != self.node
+
+    def speak(self, together: list[LiveEvent], now: float) -> None:
+        """Say these events, in one packet."""
+        at, said = self.place_to_tell(now), list[AlsoSaid]()
+        for live in together:
+            assert live.event is not None
+            live.unsaid = False
+            self.remember_copy(live, at, now)
+            said.append(AlsoSaid(live.event, live.hops + 1))
+        first, *also = said
+        if also:
+            self.broadcast(SaidTogether(first.event, first.hops, at, tuple(also)))
+        else:
+            self.broadcast(Said(first.event, first.hops, at))
 
     # Rule 4: hellos.
 
@@ -377,13 +454,29 @@ class Hearsay(Machine):
         """Greet when it is time, or early when we are not where our neighbours believe us to be."""
         self.live.forget(now)
         allowed_m = self.settings.hello_drift * self.settings.range_m
-        drifted_m = self.drifted_m(now)
+        drifted_m = 0.0 if self.is_alone(now) else self.drifted_m(now)
         if now >= self.hello_due or drifted_m > allowed_m:
             self.forget_neighbours(now)
             self.greet(now)
             drifted_m = 0.0
         soonest_s = (allowed_m - drifted_m) / max(2.0 * self.location.velocity(now).speed_m_s, USUAL_SPEED_M_S)
         self.start_timer("check", at=min(now + max(soonest_s, CHECK_S), max(self.hello_due, now + 0.01)))
+
+    def is_alone(self, now: float) -> bool:
+        """Whether it would have heard of a neighbour if it had any."""
+        return now - self.company_at > self.alone_s and not len(self.neighbours)
+
+    def meet(self, now: float) -> None:
+        """It hears somebody. Who was alone answers, so that the other knows it soon."""
+        if now - self.company_at > self.alone_s:
+            self.greet_within(self.random.uniform(0.0, ANSWER_S), now)
+        self.company_at = now
+
+    def greet_within(self, span_s: float, now: float) -> None:
+        """The next hello comes within this time."""
+        if now + span_s < self.hello_due:
+            self.hello_due = now + span_s
+            self.start_timer("check", at=self.hello_due)
 
     def forget_neighbours(self, now: float) -> None:
         """Forget those that have been silent for too long, or have moved out of reach."""
@@ -409,8 +502,12 @@ class Hearsay(Machine):
         salt = salt_at(now)
         size_bytes = digest_size(len(events), self.settings.digest_bits, self.settings.digest_bytes)
         digest = self.live.digest(events, salt, size_bytes)
-        airtime_s = self.channel.airtime_s(size_bytes + 24)
-        interval_s = hello_interval_s(len(self.neighbours), airtime_s, self.late_share, self.settings)
+        airtime_s = self.channel.airtime_s(size_bytes + HELLO_BYTES)
+        alone = self.is_alone(now)
+        late_share = 0.0 if alone else self.late_share
+        interval_s = hello_interval_s(len(self.neighbours), airtime_s, late_share, self.settings)
+        if alone and not events:
+            interval_s *= self.settings.crowd_stretch
         hello = Hello(
             self.hellos % 256,
             self.place_to_tell(now),
@@ -471,7 +568,7 @@ class Hearsay(Machine):
             event = live.event
             if (
                 event is not None
-                and live.heard_at <= settled_at
+                and (live.unsaid or live.heard_at <= settled_at)
                 and live.expires > now
                 and live.hops < self.settings.hop_limit
                 and live.id not in self.waiting

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from earshot.events import Event
@@ -13,6 +15,8 @@ from earshot.wire import Packet, Whole
 
 MAX_DIGEST_BYTES = 512
 "A longer digest is refused when it is decoded."
+MOST_ALSO_SAID = 32
+"A packet with more further events is refused when it is decoded."
 MAX_COORDINATE_M = 100_000_000
 "Farther than the way around the Earth."
 
@@ -48,6 +52,10 @@ class HearsaySettings:
     does not reach it: where many speak, others that we do not hear speak too."""
     patience: Annotated[float, Meta(ge=1)] = 3.0
     "Rule 2: a node that would reach only one neighbour anew waits this many times longer."
+
+    together_bytes: NotNegative = 1_400.0
+    """Rule 3: on a busy channel, what waits is said together, in packets of at most about this size; 0: each event
+    alone. It is to fit into one frame of the radio."""
 
     hello_interval_s: Positive = 6.0
     "Rule 4: the time between a node's hellos, on a radio that is fast enough; a half where it depends on repair."
@@ -104,6 +112,28 @@ class Said(Packet, frozen=True, tag="said"):
     hops: Whole
     at: tuple[Metres, Metres] | None
     "Where its sender is; None: it does not know."
+
+
+class AlsoSaid(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A further event in a packet, and its hops."""
+
+    event: Event
+    hops: Whole
+
+
+class SaidTogether(Packet, frozen=True, tag="also"):
+    """Several events of others that its sender passes on at once: the first as in `Said`, and further ones."""
+
+    event: Event
+    hops: Whole
+    at: tuple[Metres, Metres] | None
+    also: Annotated[tuple[AlsoSaid, ...], Meta(min_length=1, max_length=MOST_ALSO_SAID)]
+
+    def each(self) -> Iterator[Said]:
+        """The events one by one."""
+        yield Said(self.event, self.hops, self.at)
+        for one in self.also:
+            yield Said(one.event, one.hops, self.at)
 
 
 class Relayed(Packet, frozen=True, tag="far"):
