@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from earshot import Area, Circle, Event, Filter, Position, Rectangle, Velocity, Viewer
 from earshot.errors import LakeError
@@ -89,6 +90,7 @@ class Case:
         velocity = Velocity((xs[leg + 1] - xs[leg]) / lasting, (ys[leg + 1] - ys[leg]) / lasting)
         return Viewer(Position(float(np.interp(time, TIMES, xs)), float(np.interp(time, TIMES, ys))), velocity)
 
+    @cached_property
     def brute_force(self) -> set[tuple[str, str, str, str]]:
         found = set()
         for event in self.events:
@@ -120,18 +122,27 @@ class Case:
         return [event_row(self.workload, event) for event in self.events], self.wishes, positions
 
 
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [Case(seed) for seed in range(200)]
+
+
+@pytest.fixture(scope="module")
+def frames(spark: SparkSession, cases: list[Case]) -> list[DataFrame]:
+    """Events, subscriptions and positions of most cases."""
+    rows = [[row for case in cases[:150] for row in case.rows()[k]] for k in range(3)]
+    tables = (EVENTS, SUBSCRIPTIONS, POSITIONS)
+    return [spark.createDataFrame(rows, table.ddl) for rows, table in zip(rows, tables, strict=True)]
+
+
 @pytest.mark.parametrize("counts", [(None, None), (1_000, None), (1_000, 1_000)])
 def test_the_oracle_agrees_with_brute_force_on_random_cases(
-    spark: SparkSession, counts: tuple[int | None, int | None]
+    cases: list[Case], frames: list[DataFrame], counts: tuple[int | None, int | None]
 ) -> None:
-    cases = [Case(seed) for seed in range(150)]
-    events, wishes, positions = ([row for case in cases for row in case.rows()[k]] for k in range(3))
-    transform = expected_receivers(
-        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl), *counts
-    )
-    rows = spark.createDataFrame(events, EVENTS.ddl).transform(transform).collect()
+    events, wishes, positions = frames
+    rows = events.transform(expected_receivers(wishes, positions, *counts)).collect()
     found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]
-    truth = set().union(*(case.brute_force() for case in cases))
+    truth = set().union(*(case.brute_force for case in cases[:150]))
     assert len(truth) > 200
     assert set(found) == truth
     assert len(found) == len(truth), "no pair is told twice"
@@ -146,9 +157,11 @@ def test_few_events_and_subscriptions_are_not_counted_first() -> None:
 
 
 @pytest.mark.parametrize("has_legs", [False, True])
-def test_a_task_that_holds_a_workload_agrees_with_brute_force_on_random_cases(has_legs: bool) -> None:
+def test_a_task_that_holds_a_workload_agrees_with_brute_force_on_random_cases(
+    cases: list[Case], has_legs: bool
+) -> None:
     truths = 0
-    for case in (Case(seed) for seed in range(200)):
+    for case in cases:
         events, wishes, positions = case.rows()
         if has_legs:
             positions = [row for node in case.ways for row in with_legs([r for r in positions if r["node"] == node])]
@@ -159,7 +172,7 @@ def test_a_task_that_holds_a_workload_agrees_with_brute_force_on_random_cases(ha
         ]
         rows = expected_of(*tables).to_pylist()
         found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]
-        assert set(found) == case.brute_force()
+        assert set(found) == case.brute_force
         assert len(found) == len(set(found)), "no pair is told twice"
         truths += len(found)
         no_places = expected_of(tables[0], tables[1], tables[2].slice(0, 0))
