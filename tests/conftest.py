@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -95,6 +96,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "long" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="a long test; run it with EARSHOT_TEST_SIZE=long"))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was loaded stays to the end: no garbage collection needs to look at it again
 
 
 @pytest.fixture(scope="session")
