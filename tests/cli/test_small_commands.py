@@ -18,6 +18,8 @@ from earshot.cli import earshot, pytest_plugin, spark, view
 from earshot.cli.check import same_in_both_hosts
 from earshot.cli.lake import _moment
 from earshot.cli.options import LENGTH, PLACE, SIZE, SPEED
+from earshot.cli.replay import RecordedRun
+from earshot.cli.simulate import _progress
 from earshot.cli.spark import LakeOptions, ProgressBar, open_lake, spark_settings
 from earshot.cli.traces import TraceChoice, check_scenarios, named_trace
 from earshot.errors import ScenarioError, TraceError, UsageError
@@ -470,3 +472,55 @@ def test_a_scenario_of_a_trace_is_printed_as_toml(monkeypatch: pytest.MonkeyPatc
     assert "duration_s = 120" in told
     assert chosen == [(TraceChoice("town", workload="news", strict=True), "mine")]
     assert checked == [([base], True)]
+
+
+# Simulating and replaying.
+
+
+def test_a_bar_on_a_terminal_grows_with_the_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown: list[Any] = []
+
+    @contextmanager
+    def progressbar(length: int, label: str, **_: Any) -> Iterator[Any]:
+        grown.append((length, label))
+        yield SimpleNamespace(update=grown.append)
+
+    base: Any = SimpleNamespace(name="base", duration_s=50.0)
+    with _progress(base, "cbf", 3) as advance:
+        assert advance is None, "the output goes elsewhere"
+    monkeypatch.setattr("earshot.cli.simulate.sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(click, "progressbar", progressbar)
+    with _progress(base, "cbf", 3) as advance:
+        assert advance is not None
+        for now_s in (10.0, 10.0, 50.0):
+            advance(now_s)
+    assert grown == [(1000, "base, cbf, seed 3"), 200, 0, 800]
+
+
+@pytest.mark.parametrize(
+    ("simulated", "status", "lines"),
+    [
+        ({("b", "b/1", "a-0")}, 0, ["cbf, 2 nodes, 1 event: 1 deliveries in both, 0 only live, 0 only simulated"]),
+        ({("c", "c/1", "a-0"), ("c", "c/1", "z")}, 1,
+         ["cbf, 2 nodes, 1 event: 0 deliveries in both, 1 only live, 2 only simulated",
+          "only live: live-7 to b (b/1)", "only simulated: live-7 to c (c/1)", "only simulated: z to c (c/1)"]),
+    ],
+)  # fmt: skip
+def test_a_replay_says_where_the_deliveries_differ_and_which_lines_it_left_out(
+    simulated: set[Any], status: int, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = RecordedRun(
+        "cbf", events={"live-7": "a-0"}, deliveries={("b", "b/1", "a-0")}, damaged=["x.jsonl: odd", "y.jsonl: odd"]
+    )
+    recorded.sessions.sessions.update({"a": [], "b": []})
+    asked: list[Any] = []
+    monkeypatch.setattr("earshot.cli.replay.read_run", lambda _: recorded)
+    monkeypatch.setattr("earshot.cli.replay.simulate_again", lambda _, *given: asked.append(given) or simulated)
+    plain = ["replay", str(tmp_path)]
+    done = CliRunner().invoke(earshot, plain, standalone_mode=False)
+    assert (done.return_value, done.stdout.splitlines()) == (status, lines)
+    assert done.stderr == "earshot: 2 lines were left out; the first: x.jsonl: odd\n"
+    told = json.loads(CliRunner().invoke(earshot, [*plain, "--json", "--seed", "4", "--protocol", "cbf"]).stdout)
+    assert (told["nodes"], told["both"], told["damaged_lines"]) == (2, int(status == 0), 2)
+    assert [len(told["only_live"]), len(told["only_simulated"])] == ([0, 0] if status == 0 else [1, 2])
+    assert asked == [(0, None), (4, "cbf")]

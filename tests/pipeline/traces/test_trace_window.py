@@ -17,6 +17,8 @@ from earshot.pipeline.traces import snapshots
 from earshot.pipeline.traces.motion import _resample_nodes
 from earshot.pipeline.traces.snapshots import Stretch, lifetimes, measured, quantiles, thinned
 from earshot.pipeline.traces.trace_scenario import (
+    COOL_DOWN_S,
+    WARM_UP_S,
     EmptyWindow,
     TraceAdditions,
     TraceWindow,
@@ -136,6 +138,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_scenario_plays_the_window_on_the_traces_area_with_a_short_warm_up(lake: str) -> None:
     found = scenario_from_trace(lake, "town", start_s=12.0, end_s=36.0, workload="news", range_m=50.0)
     assert (found.name, found.duration_s, found.warm_up_s, found.cool_down_s) == ("town", 24.0, 4.0, 1.0)
+    assert (WARM_UP_S, COOL_DOWN_S) == (120.0 / 6.0, 120.0 / 24.0), "of a window of two minutes and more"
     assert (found.area.width_m, found.area.height_m) == (60.0, 31.0)
     assert found.area.box == (0.0, 0.0, 60.0, 31.0)
     assert found.node_count == 2
