@@ -191,7 +191,15 @@ def changes_again() -> Rows:
     return {"changes": rows_of(changes, *CHANGES)}
 
 
-def test_without_the_exact_filter_brokers_get_more_than_their_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def before(traffic_rows: list[Row]) -> Rows:
+    """What three mutations each start from."""
+    return {"traffic": traffic_rows, **changes_again()}
+
+
+def test_without_the_exact_filter_brokers_get_more_than_their_messages(
+    before: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def everything(self: LocalSubscriptions, machine: Any, event: Any, hops: int, _: float) -> None:
         for id in self.by_id:
             machine.deliver(event, id, hops)
@@ -201,52 +209,65 @@ def test_without_the_exact_filter_brokers_get_more_than_their_messages(monkeypat
         "Brokers 1, 2",
         traffic_again,
         lambda: monkeypatch.setattr(LocalSubscriptions, "deliver_local", everything),
+        before=before,
     )
 
 
-def test_with_one_group_for_the_type_the_extension_costs_more_than_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_one_group_for_the_type_the_extension_costs_more_than_channels(
+    before: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flips(
         STUDY.claims,
         "The extension costs",
         traffic_again,
         lambda: monkeypatch.setattr(ContentGroups, "_smallest", ContentGroups._wide),
+        before=before,
     )
 
 
-def test_if_every_node_forwards_one_channel_does_not_cost_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_every_node_forwards_one_channel_does_not_cost_twice(before: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     def forwards(self: ContentOdmrp, data: Data, now: float) -> None:
         if self.deliver_local(data.event, data.hops, now):
             self.mesh.pass_on(Data(data.group, data.event, data.hops + 1), data.hops, data.event, now)
 
     flips(
-        STUDY.claims, "One channel costs", traffic_again, lambda: monkeypatch.setattr(ContentOdmrp, "on_data", forwards)
+        STUDY.claims,
+        "One channel costs",
+        traffic_again,
+        lambda: monkeypatch.setattr(ContentOdmrp, "on_data", forwards),
+        before=before,
     )
 
 
-def test_if_flags_never_expire_forwarding_nodes_do_not_demote(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_flags_never_expire_forwarding_nodes_do_not_demote(before: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
         STUDY.claims,
         "Forwarding nodes demote",
         changes_again,
         lambda: monkeypatch.setattr(ForwardingMesh, "until", lambda _, now: now + 1e6),
+        before=before,
     )
 
 
-def test_if_changes_are_not_reported_registering_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_changes_are_not_reported_registering_comes_late(before: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
         STUDY.claims,
         "Subscriptions can be registered",
         changes_again,
         lambda: monkeypatch.setattr(ContentOdmrp, "_subscriptions_changed", lambda *_: NOTHING),
+        before=before,
     )
 
 
-def test_if_announcing_sends_nothing_the_first_event_has_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_announcing_sends_nothing_the_first_event_has_no_route(
+    before: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flips(
         STUDY.claims,
         "Advertisement mode",
         changes_again,
         lambda: monkeypatch.setattr(ContentOdmrp, "announce", lambda *_: NOTHING),
+        before=before,
     )
 
 
