@@ -21,8 +21,9 @@ demo: $(INSTALLED)
 check test test-all test-long: $(INSTALLED) lint
 	@$(MAKE) --no-print-directory --jobs=2 types run-$@ || { echo "make $@: types or tests failed, see above"; exit 1; }
 
+# None of these waits, so two processes are enough.
 run-check:
-	EARSHOT_TEST_SIZE=quick $(PYTEST) -m "not long and not spark" $(filter-out tests/test_docs.py \
+	EARSHOT_TEST_SIZE=quick $(PYTEST) -n 2 -m "not long and not spark" $(filter-out tests/test_docs.py \
 	  tests/test_base_install.py, $(wildcard tests/test_*.py)) tests/filters tests/protocols tests/records \
 	  tests/simulation tests/traces
 
