@@ -14,9 +14,10 @@ from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
 from earshot.protocols.flooding import Flood
 from earshot.simulation.faults import Partition
+from earshot.simulation.media import open_medium
 from earshot.simulation.media import reactive_routing as aodv
 from earshot.simulation.media.channel_use import NodeChannel, RecentUse
-from earshot.simulation.media.links import Partitioned, Rotation
+from earshot.simulation.media.links import LinkScript, Partitioned, Rotation
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import _lists, contacts, neighbours_within
 from earshot.simulation.media.open_medium import Network
@@ -267,3 +268,40 @@ def test_the_waves_of_a_shadow_field_point_everywhere_and_are_as_long_as_its_dis
 
 def test_a_table_of_fading_begins_lower_where_deep_fades_are_common() -> None:
     assert [gamma_table(m)[1][0] for m in (0.5, 0.99, 1.0, 3.0)] == [-120.0, -120.0, -60.0, -60.0]
+
+
+# What opens a radio whose reception is drawn.
+
+
+@pytest.mark.parametrize(
+    ("partitions", "links", "by_distance"),
+    [
+        ((), LinkScript(), True),
+        ((Partition(2.0, 4.0, area=Area(Circle(1.0), Position(0.0, 0.0))),), LinkScript(), False),
+        ((), LinkScript(graph=(("a", "b"),)), False),
+    ],
+)
+def test_reception_is_drawn_by_distance_where_nothing_but_the_distance_decides(
+    partitions: tuple[Partition, ...], links: LinkScript, by_distance: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Opened(Exception):
+        """The draws are asked for."""
+
+    def draws(*_: object, **given: bool) -> None:
+        raise Opened(given)
+
+    monkeypatch.setattr(open_medium, "reception_draws", draws)
+    settings = Contention(range_m=100.0, reception=Shadowing(), links=links)
+    with pytest.raises(Opened) as opened:
+        open_medium.open_medium(settings, standing((0, 0), (5, 0)), partitions, Bench(standing((0, 0))).engine, 1)
+    assert opened.value.args == ({"with_powers": False, "by_distance": by_distance},)
+
+
+def test_fading_alone_has_a_chance_for_each_distance_and_with_a_shadow_it_has_none() -> None:
+    distances_m = np.array([50.0, 100.0])
+    alone = Nakagami(m=1.0).open(100.0, Random(1))
+    found = alone.chances(distances_m, 0.0)
+    assert found is not None
+    assert found[0] == pytest.approx([math.exp(-0.25), math.exp(-1.0)], abs=0.01), "Rayleigh: e to the power of -d²/r²"
+    assert Nakagami(m=1.0, sigma_db=4.0).open(100.0, Random(1)).chances(distances_m, 0.0) is None
+    assert Shadowing(sigma_db=4.0).open(100.0, Random(1)).chances(distances_m, 0.0) is None

@@ -312,3 +312,9 @@ def test_a_payload_is_announced_where_there_is_one() -> None:
     bare, full = Topics(1), Topics(1, payload_bytes=3)
     assert [sorted(one.types()[0].content or ()) for one in (bare, full)] == [["number"], ["number", "payload"]]
     assert [len(str((event.content or {})["payload"])) for event in draws(full, 2)] == [3, 3]  # type: ignore[index]
+
+
+def test_numbers_are_from_one_to_a_hundred_unless_the_scenario_says_otherwise() -> None:
+    random = Random(1)
+    drawn = {Numbers().draw(random, number).content["value"] for number in range(3000)}  # type: ignore[index]
+    assert drawn == set(range(1, 101))
