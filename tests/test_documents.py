@@ -172,8 +172,8 @@ def test_noise_is_a_document_or_an_xml_error(document: bytes | str) -> None:
         tree = read_xml(document)
     except XmlError as error:
         tree = None
-        told = str(error)
-    assert tree is not None or told
+        reported = str(error)
+    assert tree is not None or reported
 
 
 def test_comments_and_instructions_cost_no_more_than_their_length() -> None:

@@ -150,7 +150,7 @@ def test_a_syntax_error_points_at_its_column_in_the_text_around_it() -> None:
     assert (str(again), again.reason, again.text, again.column) == (f"{reason}\n{shown}\n{pointer}", "odd", text, 101)
 
 
-def test_an_unknown_name_is_told_with_the_nearest_or_with_thirty_of_them() -> None:
+def test_an_unknown_name_is_reported_with_the_nearest_or_with_thirty_of_them() -> None:
     error = UnknownName("protocol", "steem", ["steam", "steams", "cbf"])
     assert (str(error), error.name) == ("no protocol named 'steem'; did you mean 'steam'?", "steem")
     assert str(UnknownName("protocol", "x", ["b", "a"])) == "no protocol named 'x'; there are: a, b"

@@ -122,13 +122,13 @@ source = module.read_text()
 cases = []
 for old, new in json.loads(sys.argv[3]):
     cases.append(Case(module, source.index(old), source.replace(old, new)))
-found, told = [], []
+found, reported = [], []
 judge = Judge(
     cases, {module: {root / "tests" / "test_stepping.py"}}, root / "src", root / "tests", time.monotonic() + 600,
-    lambda number, verdict: found.append([verdict.word, verdict.test.partition("::")[2]]), told.append, 60.0,
+    lambda number, verdict: found.append([verdict.word, verdict.test.partition("::")[2]]), reported.append, 60.0,
 )
 assert judge.judge() == "", judge.judge()
-print(json.dumps([found, told[1:], in_child(signal.pause, 0.01), in_child(lambda: "done", 60.0)]))
+print(json.dumps([found, reported[1:], in_child(signal.pause, 0.01), in_child(lambda: "done", 60.0)]))
 """
 
 
@@ -228,13 +228,13 @@ def test_a_test_that_works_without_end_is_ended_by_its_processor_time(tool: Modu
 
 def test_waiting_for_a_processor_is_what_the_system_says(tool: ModuleType) -> None:
     judge = sys.modules[tool.Judge.__module__]
-    told = Path(f"/proc/{os.getpid()}/schedstat")
-    if not told.exists():
+    reported = Path(f"/proc/{os.getpid()}/schedstat")
+    if not reported.exists():
         assert judge.waited_s(os.getpid()) == 0.0
         return
-    before = int(told.read_text().split()[1]) / 1e9
+    before = int(reported.read_text().split()[1]) / 1e9
     found = judge.waited_s(os.getpid())
-    assert before <= found <= int(told.read_text().split()[1]) / 1e9
+    assert before <= found <= int(reported.read_text().split()[1]) / 1e9
     assert judge.waited_s(2**22 + 1) == 0.0  # no process has such a number
 
 

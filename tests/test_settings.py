@@ -82,7 +82,9 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "sentence"), WRONG)
-def test_a_bound_is_told_in_words_whether_a_table_or_python_has_the_value(name: str, value: Any, sentence: str) -> None:
+def test_a_bound_is_reported_in_words_whether_a_table_or_python_has_the_value(
+    name: str, value: Any, sentence: str
+) -> None:
     with pytest.raises(SettingsError) as built:
         Bounded(**{name: value})
     between = ": " if sentence.startswith("no such") else " "
@@ -92,7 +94,7 @@ def test_a_bound_is_told_in_words_whether_a_table_or_python_has_the_value(name: 
     assert (read.value.key, read.value.sentence) == (name, sentence)
 
 
-def test_an_item_of_a_list_is_told_by_its_place() -> None:
+def test_an_item_of_a_list_is_reported_by_its_place() -> None:
     with pytest.raises(SettingsProblem) as caught:
         read_settings(Bounded, {"steps_s": [1.0, 0.0]})
     assert str(caught.value) == "steps_s[1]: must be a positive number of seconds, got 0.0"
@@ -240,6 +242,6 @@ def test_a_value_is_shown_with_its_type(value: Any, words: str) -> None:
     assert shown(value) == words
 
 
-def test_a_choice_that_does_not_exist_is_told_with_the_nearest() -> None:
+def test_a_choice_that_does_not_exist_is_reported_with_the_nearest() -> None:
     assert no_such_choice("reed", ["red", "blue"]) == "no such choice as 'reed'; did you mean 'red'?"
     assert no_such_choice(7, [1, 2]) == "no such choice as 7; there are: 1, 2"

@@ -111,15 +111,15 @@ def test_ingest_reads_the_files_as_the_options_say_and_tells_what_comes_next(pip
         "--format", "csv", "--trace", "bus", "--columns", "node=no", "--geo", "--units", "km", "--strict",
         "--time-format", "%H", "--origin", "53,-2", "--max-speed", "none", "--interval", "2s", "--contacts", "0.2km",
     )  # fmt: skip
-    told = lines_of(*plain, *every)
+    stated = lines_of(*plain, *every)
     assert pipeline["ingest"][-1] == (
         ("a.csv",), "bus",
         IngestSettings("csv", columns="node=no", geo=True, units="km", strict=True, time_format="%H",
                        origin=(53.0, -2.0), max_speed_m_s=float("inf"), interval_s=2.0),
     )  # fmt: skip
     assert pipeline["find_contacts"] == [("town", 200.0)]
-    assert told[told.index("") + 1] == "town: contacts within 100 m, sampled every 5 s"
-    assert not any(line.startswith("next") for line in told)
+    assert stated[stated.index("") + 1] == "town: contacts within 100 m, sampled every 5 s"
+    assert not any(line.startswith("next") for line in stated)
     assert json_of(*plain, *every) == {"trace": "town", "contacts": MET.as_json()}
 
 
@@ -216,8 +216,8 @@ def test_the_oracle_tells_what_is_expected_and_the_ceiling_where_it_is_known(pip
         "2,000 expected deliveries of 5 events to 2 nodes, in the table `expected` of lake",
         f"{found}, in the table `reachable`",
     ]
-    told = json_of("oracle", "w1")
-    assert (told["ceiling"], told["ceiling_at_once"], told["pairs"]) == (0.8, 0.5, 2000)
+    stated = json_of("oracle", "w1")
+    assert (stated["ceiling"], stated["ceiling_at_once"], stated["pairs"]) == (0.8, 0.5, 2000)
     assert pipeline["expected_counts"][2] == ("w1", "town")
     assert pipeline["workload_ceiling"][2] == ("w1", "town", 90.0)
     assert pipeline["workload_ceiling"][0] == ("w1", None, None)
@@ -428,9 +428,9 @@ def test_advice_is_words_a_table_a_file_and_a_page(pipeline: Pipeline) -> None:
     assert Path("lake/advice.toml").read_text() == 'protocol = "cbf"\n'
     assert pipeline["write_page_of"] == [("the facts", "the lake", Path("lake/report.html"))]
     assert pipeline["report_facts"] == [(("advice", "the advice"),)]
-    told = json_of("advise", "known", "x.csv", "--quick", "--goal", "airtime", "--out", "o.toml", "--report", "r.html",
-                   "--lake", "mine", "--window", "0-9")  # fmt: skip
-    assert told == {"best": "cbf", "file": "o.toml", "report": "page.html"}
+    stated = json_of("advise", "known", "x.csv", "--quick", "--goal", "airtime", "--out", "o.toml",
+                     "--report", "r.html", "--lake", "mine", "--window", "0-9")  # fmt: skip
+    assert stated == {"best": "cbf", "file": "o.toml", "report": "page.html"}
     assert (Path("o.toml").exists(), Path("mine/advice.toml").exists()) == (True, False)
     assert pipeline["write_page_of"][1] == ("the facts", "the lake", Path("r.html"))
     lines_of("advise", "market-town", "--budget", "99s")

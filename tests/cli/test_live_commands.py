@@ -226,7 +226,7 @@ def test_a_location_of_another_form_is_refused_with_the_forms(text: str) -> None
         parse_location(text)
 
 
-def test_the_first_that_is_done_ends_the_others_and_its_failure_is_told() -> None:
+def test_the_first_that_is_done_ends_the_others_and_its_failure_is_reported() -> None:
     ended: list[str] = []
 
     async def forever() -> None:
@@ -427,8 +427,8 @@ def test_a_bridge_says_what_it_moved(
     monkeypatch.setattr(Bridged, "waiting", 2000)
     asked = ("bridge", "mqtt://office", "--out", "Siren -> city/{source}", "--for", "0")
     assert printed(*asked) == ["car bridges to mqtt://office:1883; 2,000 messages wait from an earlier run", line]
-    (told,) = printed(*asked, "--json")
-    assert json.loads(told) == {"node": "car", "broker": "mqtt://office:1883", **counts, "waiting": 0}
+    (reported,) = printed(*asked, "--json")
+    assert json.loads(reported) == {"node": "car", "broker": "mqtt://office:1883", **counts, "waiting": 0}
     assert alone.asked == ["ended", "ended"]
 
 

@@ -144,8 +144,8 @@ def test_words_are_wrapped_at_a_hundred_and_indented(capsys: pytest.CaptureFixtu
     print_words("word")
     print_json({"a": [1]})
     warn(["one", "two"])
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ('word\n{\n  "a": [\n    1\n  ]\n}\n', "warning: one\nwarning: two\n")
+    reported = capsys.readouterr()
+    assert (reported.out, reported.err) == ('word\n{\n  "a": [\n    1\n  ]\n}\n', "warning: one\nwarning: two\n")
 
 
 # How the command line ends.

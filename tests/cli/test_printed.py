@@ -48,7 +48,7 @@ def test_a_window_that_cannot_be_says_why(text: str, reason: str) -> None:
         TimesSinceStart().convert(text, None, None)
 
 
-def test_a_window_beyond_the_traces_end_is_cut_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_window_beyond_the_traces_end_is_cut_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
     about: Any = SimpleNamespace(start=100.0, end=400.0)
     for window in (None, (0.0, 300.0), (10.0, 20.0)):
         TraceChoice(window=window).check_window("town", about)
@@ -86,17 +86,17 @@ def summary(**changed: Any) -> Any:
     return SimpleNamespace(**{**given, **changed})
 
 
-def test_what_was_read_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_read_is_reported_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
     _print_summary(summary())
-    told = capsys.readouterr()
-    assert told.out.splitlines() == [
+    reported = capsys.readouterr()
+    assert reported.out.splitlines() == [
         "town: 1 node from a.csv (csv)",
         "  rows read             1,200",
         "  rows kept             1,100",
         "  duplicate               100  rejected",
         "  duration            1,300.0  s",
     ]
-    assert told.err == "warning: odd\n"
+    assert reported.err == "warning: odd\n"
     more = summary(nodes=3, files=["a", "b"], positions=7, interval_s=2.5, origin=(53.4, -2.95), doubts=[])
     _print_summary(more)
     assert capsys.readouterr().out.splitlines()[::4] == [
@@ -111,7 +111,7 @@ def test_what_was_read_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.splitlines()[-1].endswith("s between turns (median)")
 
 
-def test_contacts_are_told_with_their_spreads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_contacts_are_reported_with_their_spreads(capsys: pytest.CaptureFixture[str]) -> None:
     found = ContactStatistics(
         "town", 100.0, 5.0, None, 1234, 56, 7, 6, 2.345, Spread(1.0, 2.0, 3.0, 4.0, 5.0, 6000.0), None, None
     )
@@ -141,8 +141,8 @@ def test_capacities_are_a_table_and_the_curves_another(capsys: pytest.CaptureFix
         ProtocolCapacity("codd", None, False, (), "it broke"),
     )
     print_capacity(CapacityComparison("town", 0.95, 2, 64.0, rows))
-    told = capsys.readouterr()
-    assert told.out.splitlines() == [
+    reported = capsys.readouterr()
+    assert reported.out.splitlines() == [
         "",
         "town: the highest multiple of the event rate at which 95 % of the reachable deliveries arrive, "
         "mean of 2 seeds",
@@ -159,7 +159,7 @@ def test_capacities_are_a_table_and_the_curves_another(capsys: pytest.CaptureFix
         "siena       1x                3      0.400        -                 -",
         "siena never reaches 95 %: at the base rate 40.0 % of the reachable arrives",
     ]
-    assert told.err == "failed: codd: it broke\n"
+    assert reported.err == "failed: codd: it broke\n"
     print_capacity(CapacityComparison("town", 0.5, 1, 64.0, rows[:1]))
     assert "50 % of the reachable deliveries arrive, one seed" in capsys.readouterr().out
 
@@ -183,12 +183,12 @@ def test_options_that_contradict_each_other_are_refused_before_spark_starts(
 
 
 def test_metrics_are_listed_with_what_is_better() -> None:
-    told = json.loads(CliRunner().invoke(earshot, ["metrics", "--json"]).output)
-    better = {row["metric"]: row["better"] for row in told}
+    reported = json.loads(CliRunner().invoke(earshot, ["metrics", "--json"]).output)
+    better = {row["metric"]: row["better"] for row in reported}
     assert (better["delivery_ratio"], better["airtime_mean"], better["ceiling"]) == ("more", "less", "")
     lines = CliRunner().invoke(earshot, ["metrics"]).output.splitlines()
     assert lines[0].split() == ["metric", "title", "unit", "better"]
-    assert len(lines) == len(told) + 2
+    assert len(lines) == len(reported) + 2
 
 
 # The watch.
@@ -235,9 +235,9 @@ def test_the_table_has_types_by_what_they_expect_and_six_reasons() -> None:
 
 
 def test_a_commit_for_programs_has_no_batch_in_its_rows() -> None:
-    told = as_json(commit(figures("all", "", events=1.0), ("why", 3)))
-    assert (told["spools"], told["losses"]) == (["a"], [{"reason": "why", "lost": 3}])
-    assert told["figures"] == [
+    reported = as_json(commit(figures("all", "", events=1.0), ("why", 3)))
+    assert (reported["spools"], reported["losses"]) == (["a"], [{"reason": "why", "lost": 3}])
+    assert reported["figures"] == [
         {"network": "n", "protocol": "steam", "by": "all", "key": "", "metric": "events", "value": 1.0}
     ]
 
@@ -248,8 +248,8 @@ def test_batches_are_lines_json_or_a_table_in_place(
     found = commit([])
     plain = Screen(as_json=False, once=False)
     plain.show(replace(found, wrong=["line 3: odd"]))
-    told = capsys.readouterr()
-    assert (told.out, told.err) == (f"{status_line(COUNTS)}\n", "earshot: line 3: odd\n")
+    reported = capsys.readouterr()
+    assert (reported.out, reported.err) == (f"{status_line(COUNTS)}\n", "earshot: line 3: odd\n")
     plain.end(found)
     assert capsys.readouterr().out.splitlines() == table_lines(found)
     once = Screen(as_json=False, once=True)

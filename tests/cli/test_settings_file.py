@@ -54,10 +54,10 @@ def test_a_missing_file_and_another_protocol_are_refused(file: Path):
 def test_simulate_takes_the_file_and_single_settings_go_before_it(file: Path):
     file.write_text(GOSSIP)
     asked = ["simulate", "base", "--set", "duration_s=30", "--settings", str(file), "--json"]
-    told = json.loads(CliRunner().invoke(earshot, asked).stdout)
-    assert (told["protocol"], told["settings"]["probability"]) == ("gossip", 0.5)
-    told = json.loads(CliRunner().invoke(earshot, [*asked, "--setting", "probability=0.7"]).stdout)
-    assert told["settings"]["probability"] == 0.7
+    reported = json.loads(CliRunner().invoke(earshot, asked).stdout)
+    assert (reported["protocol"], reported["settings"]["probability"]) == ("gossip", 0.5)
+    reported = json.loads(CliRunner().invoke(earshot, [*asked, "--setting", "probability=0.7"]).stdout)
+    assert reported["settings"]["probability"] == 0.7
 
 
 def test_simulate_needs_a_protocol_from_somewhere():

@@ -72,8 +72,8 @@ def test_a_quantity_has_a_unit(quantity: Any, text: str, value: float) -> None:
 def test_what_is_no_quantity_is_refused_with_its_units(quantity: Any, text: str, choice: str) -> None:
     with pytest.raises(click.BadParameter) as refused:
         quantity.convert(text, None, None)
-    told = f"{text!r} is not a {quantity.name}: give a positive number and a unit ({choice})"
-    assert refused.value.message == told
+    reported = f"{text!r} is not a {quantity.name}: give a positive number and a unit ({choice})"
+    assert refused.value.message == reported
 
 
 def test_a_place_is_two_finite_numbers() -> None:
@@ -98,10 +98,10 @@ def lake(tmp_path: Path) -> str:
 
 def test_tables_are_listed_with_what_they_hold(lake: str) -> None:
     names = ["table", "version", "partitions", "files", "rows", "bytes"]
-    told = json_of("lake", "tables", lake)
-    assert [[row[name] for name in names[:-1]] for row in told] == [["positions", 2, 1, 1, 1], ["runs", 2, 2, 2, 2]]
+    reported = json_of("lake", "tables", lake)
+    assert [[row[name] for name in names[:-1]] for row in reported] == [["positions", 2, 1, 1, 1], ["runs", 2, 2, 2, 2]]
     header, _, *rows = lines_of("lake", "tables", lake)
-    assert header.split() == list(told[0])
+    assert header.split() == list(reported[0])
     assert [row.split()[:2] for row in rows] == [["positions", "2"], ["runs", "2"]]
 
 
@@ -110,8 +110,8 @@ def test_the_history_of_all_tables_has_the_newest_commit_first(lake: str) -> Non
     assert " ".join(header.split()) == "table time (UTC) version change files rows bytes files replaced"
     times = [" ".join(row.split()[1:3]) for row in rows]
     assert times == sorted(times, reverse=True)
-    told = json_of("lake", "history", lake, "runs")
-    assert {row["table"] for row in told} == {"runs"}
+    reported = json_of("lake", "history", lake, "runs")
+    assert {row["table"] for row in reported} == {"runs"}
     (newest, *_) = lines_of("lake", "history", lake, "runs")[2:]
     assert newest.split()[3] == "2"
 
@@ -126,8 +126,8 @@ def test_small_files_are_joined_and_files_that_nobody_needs_removed(lake: str) -
     dry = lines_of("lake", "vacuum", lake, "positions", "--keep", "0", "--dry-run")
     assert (dry[0], len(dry)) == ("positions: 1 files would be removed", 2)
     assert dry[1].startswith("  trace=walk/")
-    told = json_of("lake", "vacuum", lake, "--keep", "0")
-    assert (told["dry_run"], {name: len(files) for name, files in told["files"].items()}) == (
+    reported = json_of("lake", "vacuum", lake, "--keep", "0")
+    assert (reported["dry_run"], {name: len(files) for name, files in reported["files"].items()}) == (
         False, {"positions": 1, "runs": 2},
     )  # fmt: skip
     assert lines_of("lake", "vacuum", lake) == ["positions: 0 files removed", "runs: 0 files removed"]
@@ -135,7 +135,7 @@ def test_small_files_are_joined_and_files_that_nobody_needs_removed(lake: str) -
     assert json_of("lake", "convert", lake) == {}
 
 
-def test_converted_tables_are_told_with_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_converted_tables_are_reported_with_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("earshot.pipeline.lake.old_lakes.convert", lambda _: {"runs": 12})
     assert lines_of("lake", "convert", "old") == ["runs: 12 rows"]
     assert json_of("lake", "convert", "old") == {"runs": 12}
@@ -188,11 +188,11 @@ def test_plug_ins_are_listed_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_new_protocol_is_a_package_with_its_names_filled_in(tmp_path: Path) -> None:
-    told = lines_of("new", "protocol", "my-gossip2", "--in", str(tmp_path))
+    reported = lines_of("new", "protocol", "my-gossip2", "--in", str(tmp_path))
     target = tmp_path / "my-gossip2"
     places = ["pyproject.toml", "README.md", "src/my_gossip2/machine.py", "src/my_gossip2/__init__.py",
               "tests/test_my_gossip2.py", "scenario.toml"]  # fmt: skip
-    assert told == [
+    assert reported == [
         f"{target}: {', '.join(places)}",
         f"next: pip install --editable {target}",
         f"      earshot simulate {target}/scenario.toml --protocol my-gossip2",
@@ -372,13 +372,13 @@ def test_what_is_no_setting_of_sparks_is_refused() -> None:
             spark_settings([text])
 
 
-@pytest.mark.parametrize(("terminal", "told"), [(True, "starting\n"), (False, "")])
+@pytest.mark.parametrize(("terminal", "reported"), [(True, "starting\n"), (False, "")])
 def test_a_notice_is_for_people(
-    terminal: bool, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    terminal: bool, reported: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(spark.sys.stderr, "isatty", lambda: terminal)
     spark._notice("starting")
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == reported
 
 
 # A trace as a scenario.
@@ -422,8 +422,8 @@ def test_a_trace_becomes_a_scenario_of_its_window_or_of_its_middle(
     )
     lake = LakeOptions(str(tmp_path))
     assert TraceChoice("town").scenario(lake) is base
-    told = capsys.readouterr().err
-    assert told == "window: 120 s in the middle of 1,300 s; --window FROM-TO chooses another\n"
+    reported = capsys.readouterr().err
+    assert reported == "window: 120 s in the middle of 1,300 s; --window FROM-TO chooses another\n"
     TraceChoice("town", window=(10.0, 30.0)).scenario(lake)
     about.end = 220.0
     TraceChoice("town").scenario(lake)
@@ -433,7 +433,7 @@ def test_a_trace_becomes_a_scenario_of_its_window_or_of_its_middle(
     ]  # fmt: skip
 
 
-def test_doubts_about_scenarios_are_told_once_and_failures_are_left_to_the_runs(
+def test_doubts_about_scenarios_are_reported_once_and_failures_are_left_to_the_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = load_scenario("base")
@@ -468,8 +468,8 @@ def test_a_scenario_of_a_trace_is_printed_as_toml(monkeypatch: pytest.MonkeyPatc
         "earshot.cli.traces.TraceChoice.scenario", lambda choice, lake: chosen.append((choice, lake.lake)) or base
     )
     monkeypatch.setattr("earshot.cli.traces.check_scenarios", lambda *given: checked.append(given))
-    told = call("scenario", "from-trace", "town", "--workload", "news", "--strict", "--lake", "mine").stdout
-    assert "duration_s = 120" in told
+    reported = call("scenario", "from-trace", "town", "--workload", "news", "--strict", "--lake", "mine").stdout
+    assert "duration_s = 120" in reported
     assert chosen == [(TraceChoice("town", workload="news", strict=True), "mine")]
     assert checked == [([base], True)]
 
@@ -520,7 +520,7 @@ def test_a_replay_says_where_the_deliveries_differ_and_which_lines_it_left_out(
     done = CliRunner().invoke(earshot, plain, standalone_mode=False)
     assert (done.return_value, done.stdout.splitlines()) == (status, lines)
     assert done.stderr == "earshot: 2 lines were left out; the first: x.jsonl: odd\n"
-    told = json.loads(CliRunner().invoke(earshot, [*plain, "--json", "--seed", "4", "--protocol", "cbf"]).stdout)
-    assert (told["nodes"], told["both"], told["damaged_lines"]) == (2, int(status == 0), 2)
-    assert [len(told["only_live"]), len(told["only_simulated"])] == ([0, 0] if status == 0 else [1, 2])
+    reported = json.loads(CliRunner().invoke(earshot, [*plain, "--json", "--seed", "4", "--protocol", "cbf"]).stdout)
+    assert (reported["nodes"], reported["both"], reported["damaged_lines"]) == (2, int(status == 0), 2)
+    assert [len(reported["only_live"]), len(reported["only_simulated"])] == ([0, 0] if status == 0 else [1, 2])
     assert asked == [(0, None), (4, "cbf")]

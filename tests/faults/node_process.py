@@ -26,7 +26,7 @@ def journal(what: str, **values: Any) -> None:
 
 
 class FaultySocket(socket.socket):
-    """A socket that loses what it is told to lose."""
+    """A socket that loses what it is to lose."""
 
     loss = 0.0
     blocked: frozenset[str] = frozenset()

@@ -79,5 +79,5 @@ def test_a_filters_text_gives_the_same_filter_back(monkeypatch: pytest.MonkeyPat
         (siren(), AROUND_ZERO, None, FAST.explain(siren(), None)),
     ],
 )
-def test_the_part_that_failed_is_told(event: Event, region: Area | None, viewer: Viewer | None, words: str) -> None:
+def test_the_part_that_failed_is_reported(event: Event, region: Area | None, viewer: Viewer | None, words: str) -> None:
     assert explain_acceptance(event, Subscription("fast", "car", FAST, region), viewer)[1] == words

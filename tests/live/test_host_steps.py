@@ -585,17 +585,17 @@ def test_an_event_that_missed_its_deadline_says_by_how_much(tmp_path: Path) -> N
 
 
 @in_a_loop
-def test_a_crossing_is_recorded_and_told_to_its_fence_while_that_lasts(tmp_path: Path) -> None:
+def test_a_crossing_is_recorded_and_reported_to_its_fence_while_that_lasts(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    told: list[tuple[Crossed, float]] = []
-    desk.host.fence(Fence("f", near_m=50.0), lambda crossed, at: told.append((crossed, at)))
+    reported: list[tuple[Crossed, float]] = []
+    desk.host.fence(Fence("f", near_m=50.0), lambda crossed, at: reported.append((crossed, at)))
     near, area = Crossed("f", "near", "you"), Crossed("f", "enter", "you", "Siren")
     desk.host._carry_out([near, area])
     desk.host.unfence("f")
     desk.host.unfence("unknown")
     desk.host._carry_out([near])
     desk.host._flush_spool()
-    assert told == [(near, 1000.0), (area, 1000.0)]
+    assert reported == [(near, 1000.0), (area, 1000.0)]
     records = [one for one in read_spool(tmp_path) if one.kind == Kind.FENCE]
     assert [(one.subscription, one.peer, one.detail, one.x_m, one.y_m) for one in records] == [
         ("f", "you", "near", 3.0, 4.0), ("f", "you", "enter Siren", 3.0, 4.0), ("f", "you", "near", 3.0, 4.0),
@@ -657,14 +657,14 @@ def test_the_first_ten_failures_of_a_machine_are_logged_and_all_are_counted(
 
 
 @in_a_loop
-def test_a_peer_that_cannot_be_reached_is_told_to_the_machine_while_the_host_runs(
+def test_a_peer_that_cannot_be_reached_is_reported_to_the_machine_while_the_host_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     desk = Desk()
-    told: list[tuple[Any, str]] = []
+    reported: list[tuple[Any, str]] = []
 
     def unreachable(packet: Any, peer: str, _: float) -> Any:
-        told.append((packet, peer))
+        reported.append((packet, peer))
         return NOTHING
 
     monkeypatch.setattr(desk.host.served, "unreachable", unreachable)
@@ -672,7 +672,7 @@ def test_a_peer_that_cannot_be_reached_is_told_to_the_machine_while_the_host_run
     desk.host.unreachable(flood, "you")
     desk.host._loop = None
     desk.host.unreachable(flood, "you")
-    assert (told, desk.host.drops) == ([(flood, "you")], {DropReason.UNREACHABLE: 1})
+    assert (reported, desk.host.drops) == ([(flood, "you")], {DropReason.UNREACHABLE: 1})
 
 
 @in_a_loop

@@ -41,7 +41,7 @@ from earshot.records import DropReason
 from earshot.wire import encode, tag_of
 
 
-def test_latencies_are_told_apart_from_a_millisecond_to_half_a_minute() -> None:
+def test_latencies_are_reported_apart_from_a_millisecond_to_half_a_minute() -> None:
     assert (BUCKETS_S[0], BUCKETS_S[-1]) == (0.001, 30.0)
     assert all(1.9 < later / earlier < 3.1 for earlier, later in pairwise(BUCKETS_S))
     host: Any = SimpleNamespace(
@@ -56,7 +56,7 @@ def test_latencies_are_told_apart_from_a_millisecond_to_half_a_minute() -> None:
     assert found == [*range(1, len(BUCKETS_S) + 1), len(BUCKETS_S)], "a bucket holds its upper bound"
 
 
-def test_a_node_holds_sixty_four_megabytes_of_its_peers_unless_it_is_told_otherwise() -> None:
+def test_a_node_holds_sixty_four_megabytes_of_its_peers_unless_it_is_set_otherwise() -> None:
     assert NetworkSettings().memory_bytes == 64_000_000
 
 
@@ -344,7 +344,7 @@ def test_a_kilobyte_is_counted_also_while_small_packets_are_not(monkeypatch: pyt
 # Settings and places.
 
 
-def test_a_node_uses_the_settings_of_the_guide_unless_it_is_told_otherwise() -> None:
+def test_a_node_uses_the_settings_of_the_guide_unless_it_is_set_otherwise() -> None:
     network = NetworkSettings()
     assert (network.group, network.peers, network.listen, network.keys) == ("239.255.69.83:47474", (), "", ())
     assert (network.hello_interval_s, network.peer_expiry_s, network.acknowledge_s) == (1.0, 5.0, 0.2)
@@ -448,12 +448,12 @@ def test_a_refusal_says_its_reason() -> None:
 
 
 def test_a_spool_that_cannot_be_closed_says_so(tmp_path: Path) -> None:
-    told: list[str] = []
-    spool = Spool(tmp_path / "spool", "a", 1, trouble=told.append)
+    reported: list[str] = []
+    spool = Spool(tmp_path / "spool", "a", 1, trouble=reported.append)
     assert spool._file is not None
     os.close(spool._file)
     spool.close()
-    assert told == [f"cannot close the spool {tmp_path / 'spool'}: Bad file descriptor"]
+    assert reported == [f"cannot close the spool {tmp_path / 'spool'}: Bad file descriptor"]
 
 
 # Places that are played back.

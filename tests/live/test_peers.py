@@ -258,7 +258,7 @@ def test_newcomers_wait_until_several_of_their_datagrams_may_be_read() -> None:
 
 
 class Forger:
-    """A socket that says what it likes, and answers challenges about the names it claims if told to."""
+    """A socket that says what it likes, and answers challenges about the names it claims if asked to."""
 
     def __init__(self) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -149,11 +149,11 @@ class FullDisk:
         return done
 
 
-def test_a_full_disk_is_told_once_tried_again_and_leaves_only_whole_records(
+def test_a_full_disk_is_reported_once_tried_again_and_leaves_only_whole_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    spool = Spool(tmp_path, "a", 1, trouble=told.append)
+    reported: list[str] = []
+    spool = Spool(tmp_path, "a", 1, trouble=reported.append)
     disk = FullDisk(100)
     monkeypatch.setattr("earshot.live.spool.AGAIN_S", 0.0)
     monkeypatch.setattr("earshot.live.spool.WAITING_BYTES", 2000)
@@ -166,11 +166,11 @@ def test_a_full_disk_is_told_once_tried_again_and_leaves_only_whole_records(
         assert segment.read_bytes().endswith(b"}\n")
         written = len(list(read_records(tmp_path)))
         assert written == 1
-        assert [message.partition(":")[0] for message in told] == [f"cannot write the spool {tmp_path}"]
+        assert [message.partition(":")[0] for message in reported] == [f"cannot write the spool {tmp_path}"]
         assert spool.lost > 0
     spool.write(record(60))
     spool.flush()
-    assert told[1:] == [f"the spool is written again; {spool.lost:,} records are lost in all"]
+    assert reported[1:] == [f"the spool is written again; {spool.lost:,} records are lost in all"]
     assert len(list(read_records(tmp_path))) + spool.lost == 61
     spool.close()
 

@@ -61,16 +61,16 @@ def test_a_metric_and_a_figure_appear_everywhere(tmp_path: Path, monkeypatch: py
     assert "mean lateness (s)" in table or "mean lateness" in page
     assert "mean lateness" in page
     assert "2 runs of mine" in page
-    told = json.loads(ran("report", "lake", "--json").output)
-    figures = {row["protocol"]: row["metrics"] for row in told["rankings"][0]["rows"]}
+    reported = json.loads(ran("report", "lake", "--json").output)
+    figures = {row["protocol"]: row["metrics"] for row in reported["rankings"][0]["rows"]}
     for row in figures.values():
         # Without a limit the mean lateness is the mean latency; it lies between the percentiles' extremes.
         assert 0 < row["mean_lateness_s"]["mean"] < row["latency_p99_s"]["mean"] * 2
         assert {"age_of_information_s", "fairness"} <= set(row) or "fairness" in row
     # A changed metric is measured again, without a new run.
     Path("mine.py").write_text(SLOW.replace("LIMIT_S = 0.0", "LIMIT_S = 1e9"))
-    told = json.loads(ran("report", "lake", "--metric", "./mine.py:SLOW", "--json").output)
-    again = {row["protocol"]: row["metrics"] for row in told["rankings"][0]["rows"]}
+    reported = json.loads(ran("report", "lake", "--metric", "./mine.py:SLOW", "--json").output)
+    again = {row["protocol"]: row["metrics"] for row in reported["rankings"][0]["rows"]}
     assert {name: row["mean_lateness_s"]["mean"] for name, row in again.items()} == {"flooding": 0.0, "gossip": 0.0}
     assert {name: row["delivery_ratio"] for name, row in again.items()} == {
         name: row["delivery_ratio"] for name, row in figures.items()

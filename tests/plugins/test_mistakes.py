@@ -75,14 +75,14 @@ def test_a_mistake_is_named_in_the_simulator_and_on_a_tabletop(
     machine = protocol(f"{file}:Shout")
     with pytest.raises(MachineFailure, match=says) as simulated:
         run(load_scenario("base").with_({"duration_s": 60.0}), machine, seed=5)
-    told = str(simulated.value)
-    assert "Shout on node 'node-" in told
-    assert f"in {entry_point}(" in told
-    assert "with seed 5" in told
-    if "raised" in told:
-        assert f"{file}, line {line + wrong.rstrip().count(chr(10)) + (2 if right == DELIVER else 0) + 1}" in told
+    reported = str(simulated.value)
+    assert "Shout on node 'node-" in reported
+    assert f"in {entry_point}(" in reported
+    assert "with seed 5" in reported
+    if "raised" in reported:
+        assert f"{file}, line {line + wrong.rstrip().count(chr(10)) + (2 if right == DELIVER else 0) + 1}" in reported
     else:
-        assert f"{file}, line {line})" in told
+        assert f"{file}, line {line})" in reported
 
     table = Tabletop([machine(name, machine.Settings(), FixedLocation(), Random(1)) for name in "ab"], [("a", "b")])
     table.do("b", "subscribe", Subscription("s", "b", Filter.where("n > 0")))

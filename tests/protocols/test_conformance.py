@@ -46,7 +46,7 @@ class ToldSettings:
     plain: float = 3.0
 
 
-class Told(Packet, frozen=True, tag="test-conformance-told"):
+class Told(Packet, frozen=True, tag="test-conformance-reported"):
     event: Event
     hops: int
 
@@ -123,8 +123,8 @@ def test_all_subscribe_the_first_publishes_three_events_ten_seconds_apart_and_th
     asked = [("subscribe", "Siren: n > 0", 0.0)]
     assert table.machines["b"].calls == asked
     assert table.machines["f"].calls == [*asked, ("unsubscribe", "f/s", 40.0)]
-    told = [("publish", (f"a-{number}", number, 10.0 * number), 10.0 * number) for number in (1, 2, 3)]
-    assert table.machines["a"].calls == [*asked, ("announce", "Siren", 0.0), *told, ("stop", None, 40.0)]
+    reported = [("publish", (f"a-{number}", number, 10.0 * number), 10.0 * number) for number in (1, 2, 3)]
+    assert table.machines["a"].calls == [*asked, ("announce", "Siren", 0.0), *reported, ("stop", None, 40.0)]
     assert sorted(table.delivered) == [(node, f"a-{n}", f"{node}/s") for node in "bcdef" for n in (1, 2, 3)]
     assert table.links == {name: {*NODES[max(0, n - 1) : n + 2]} - {name} for n, name in enumerate(NODES)}
 
@@ -241,8 +241,8 @@ def test_objects_are_counted_once_and_code_is_not() -> None:
     assert _objects_in(Holding()) == 1, "the empty tuple"
     assert _objects_in(Holding(shared, shared)) == 3
     assert _objects_in(Holding(math.sqrt, Machine, math, lambda: None, machine_on)) == 1
-    told = Told(Event("Siren", {}, "an-id"), 12345)
-    assert _objects_in(Holding(told)) > 4, "what a packet holds counts too"
+    reported = Told(Event("Siren", {}, "an-id"), 12345)
+    assert _objects_in(Holding(reported)) > 4, "what a packet holds counts too"
 
 
 class Fragile(Relay):
@@ -293,14 +293,14 @@ def test_each_inner_value_is_set_to_each_extreme_and_the_value_itself_stays_as_i
 
 
 def test_broken_copies_begin_with_the_packet_and_still_decode(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Told(Event("Siren", {"n": 1}, "a-1", "a"), 1)
+    reported = Told(Event("Siren", {"n": 1}, "a-1", "a"), 1)
     monkeypatch.setattr(conformance, "MUTATIONS", 0)
-    found = list(_broken(encode(told), Random(1)))
-    assert found[0] == told
+    found = list(_broken(encode(reported), Random(1)))
+    assert found[0] == reported
     assert {one.hops for one in found if isinstance(one, Told)} >= {1, 0, -1, 2**62}
     assert {type(one) for one in found} == {Told}
     monkeypatch.setattr(conformance, "MUTATIONS", 200)
-    assert len(list(_broken(encode(told), Random(1)))) > len(found)
+    assert len(list(_broken(encode(reported), Random(1)))) > len(found)
 
 
 SOURCE = """

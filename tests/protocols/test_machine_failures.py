@@ -87,26 +87,28 @@ def test_every_effect_of_the_interface_is_carried_out(effect: Any) -> None:
     ],
 )
 def test_what_a_host_cannot_carry_out_is_named(effect: Any, says: str) -> None:
-    told = wrong_effects(machine(), [Note("fine", ""), effect], {"s"})
-    assert told is not None
-    assert told.startswith(says)
+    reported = wrong_effects(machine(), [Note("fine", ""), effect], {"s"})
+    assert reported is not None
+    assert reported.startswith(says)
 
 
 def test_effects_that_would_be_lost_or_are_no_list_are_named() -> None:
     one = machine()
     assert wrong_effects(one, NOTHING, None) is None
     one.note("x", "y")
-    told = wrong_effects(one, NOTHING, None)
-    assert told is not None
-    assert told.startswith("it asked for Note(topic='x', detail='y') and then returned NOTHING, which loses it")
-    assert wrong_effects(one, NOTHING, None) is None, "it is told once"
+    reported = wrong_effects(one, NOTHING, None)
+    assert reported is not None
+    assert reported.startswith("it asked for Note(topic='x', detail='y') and then returned NOTHING, which loses it")
+    assert wrong_effects(one, NOTHING, None) is None, "it is reported once"
     one.note("x", "y")
-    told = wrong_effects(one, [Note("other", "")], None)
-    assert told is not None
-    assert told.startswith("it returned [Note(topic='other', detail='')] while Note(topic='x', detail='y') still waits")
-    told = wrong_effects(machine(), Note("x", "y"), None)
-    assert told is not None
-    assert told.startswith("it returned Note(topic='x', detail='y') instead of a list of effects")
+    reported = wrong_effects(one, [Note("other", "")], None)
+    assert reported is not None
+    assert reported.startswith(
+        "it returned [Note(topic='other', detail='')] while Note(topic='x', detail='y') still waits"
+    )
+    reported = wrong_effects(machine(), Note("x", "y"), None)
+    assert reported is not None
+    assert reported.startswith("it returned Note(topic='x', detail='y') instead of a list of effects")
 
 
 def test_a_refusal_says_where_and_how_to_repeat_it() -> None:
@@ -140,7 +142,7 @@ def failing(text: object) -> Exception:
     raise AssertionError
 
 
-def test_an_error_is_told_with_the_authors_last_line_not_with_pythons_own() -> None:
+def test_an_error_is_reported_with_the_authors_last_line_not_with_pythons_own() -> None:
     error = failing("{")
     line = failing.__code__.co_firstlineno + 2
     where = f"{__file__}, line {line}: json.loads(text)  # type: ignore[arg-type]"
@@ -156,7 +158,7 @@ def test_an_error_is_told_with_the_authors_last_line_not_with_pythons_own() -> N
     assert "events.py" in place_of_error(caught.value), "with no line of the author's, the last one"
 
 
-def test_a_method_is_found_where_it_begins_and_ours_are_told_from_others() -> None:
+def test_a_method_is_found_where_it_begins_and_ours_are_reported_from_others() -> None:
     assert place_of_method(failing) == f"{__file__}, line {failing.__code__.co_firstlineno}"
     assert place_of_method(None) == place_of_method(len) == ""
     assert is_ours(Flooding)

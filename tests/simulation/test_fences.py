@@ -51,7 +51,7 @@ def inside_at(crossed: list[Any], time: float, came: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(sized(10, 60)))
-def test_a_node_is_told_when_it_enters_and_leaves_an_announced_area(seed: int) -> None:
+def test_a_node_is_reported_when_it_enters_and_leaves_an_announced_area(seed: int) -> None:
     random = Random(seed)
     trajectories = Trajectories([wandering(name, random) for name in "abcd"])
     shape = random.choice([Circle(120.0), Rectangle(250.0, 150.0)])
@@ -61,17 +61,17 @@ def test_a_node_is_told_when_it_enters_and_leaves_an_announced_area(seed: int) -
     found = crossings(trajectories, actions, seed)
     area = fixed.proximity.area()  # type: ignore[union-attr]
     for n, name in enumerate("bcd", 1):
-        told = found[name, "a"]
-        assert [what for _, what in told] == _alternating(told)
+        reported = found[name, "a"]
+        assert [what for _, what in reported] == _alternating(reported)
         for step in range(50, 1190):
             time = step / 10.0
             around = [area.contains(Position(*trajectories.position(n, time - one))) for one in (0.0, SLACK_S)]
             if around[0] == around[1]:
-                assert inside_at(told, time, "enter Works") == around[0], (name, time)
+                assert inside_at(reported, time, "enter Works") == around[0], (name, time)
 
 
-def _alternating(told: list[Any]) -> list[str]:
-    return [("enter Works", "leave Works")[k % 2] for k in range(len(told))]
+def _alternating(reported: list[Any]) -> list[str]:
+    return [("enter Works", "leave Works")[k % 2] for k in range(len(reported))]
 
 
 @pytest.mark.parametrize("seed", range(sized(10, 60)))
@@ -101,7 +101,7 @@ def _away_m(trajectories: Trajectories, node: int, time: float) -> float:
 
 
 @pytest.mark.parametrize("seed", range(sized(10, 60)))
-def test_two_nodes_are_told_when_they_come_near_and_part(seed: int) -> None:
+def test_two_nodes_are_reported_when_they_come_near_and_part(seed: int) -> None:
     random = Random(seed)
     trajectories = Trajectories([wandering(name, random) for name in "abc"])
     near_m = random.uniform(40.0, 150.0)

@@ -1,4 +1,4 @@
-"""Reading settings from tables: every mistake is told with file, key and way out."""
+"""Reading settings from tables: every mistake is reported with file, key and way out."""
 
 import math
 import pickle

@@ -101,7 +101,7 @@ class Plain:
         (bytes, "bytes"),
     ],
 )
-def test_a_type_is_told_in_the_words_of_someone_who_writes_a_table(hint: object, words: str) -> None:
+def test_a_type_is_reported_in_the_words_of_someone_who_writes_a_table(hint: object, words: str) -> None:
     assert type_words(hint) == words
 
 

@@ -1,4 +1,4 @@
-"""Small promises of the simulation: when a missing route is told, what is announced when, and that SUMO is ended."""
+"""Small promises of the simulation: reports of missing routes, what is announced when, and that SUMO is ended."""
 
 from __future__ import annotations
 

@@ -98,10 +98,10 @@ def test_a_finding_without_readings_has_one() -> None:
 
 
 def test_json_has_every_reading() -> None:
-    told = judged(YES, NO, DOUBTFUL).as_json()
-    assert told["fails_if"] == "it sleeps"
+    reported = judged(YES, NO, DOUBTFUL).as_json()
+    assert reported["fails_if"] == "it sleeps"
     shown = ("reading", "seeds", "interval", "bound", "in_doubt", "verdict")
-    assert [tuple(one[name] for name in shown) for one in told["readings"]] == [
+    assert [tuple(one[name] for name in shown) for one in reported["readings"]] == [
         ("per node", 5, [11.0, 13.04], 10.0, False, "holds"),
         ("in all", 5, None, None, False, "does not hold"),
         ("at night", 2, [9.0, 13.0], 10.0, True, "holds by the mean; the interval contains the bound"),

@@ -382,6 +382,6 @@ def test_a_thousand_nodes_and_an_hour_are_smooth(browser: Browser, page: Page, t
 def processor_s(browser: Browser) -> float:
     """Seconds of a processor that the browser has used so far, in all of its processes."""
     session = browser.new_browser_cdp_session()
-    told = session.send("SystemInfo.getProcessInfo")
+    reported = session.send("SystemInfo.getProcessInfo")
     session.detach()
-    return float(sum(process["cpuTime"] for process in told["processInfo"]))
+    return float(sum(process["cpuTime"] for process in reported["processInfo"]))

@@ -25,8 +25,8 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(), VALUES, max_size=4), COLUMNS)
 def test_what_was_packed_comes_out(meta: dict[str, object], columns: dict[str, np.ndarray]) -> None:
     packed = pack(meta, columns)
-    told, found = unpack(packed)
-    assert told == meta
+    reported, found = unpack(packed)
+    assert reported == meta
     assert {name: (one.dtype.name, one.tobytes()) for name, one in found.items()} == {
         name: (one.dtype.name, one.tobytes()) for name, one in columns.items()
     }

@@ -69,8 +69,8 @@ def test_a_whole_page_has_every_world_and_run_by_its_address_with_few_enough_hop
     }  # fmt: skip
     assert asked[1] == ("run r&1 of a b", worlds["a b"], 70)
     (start,) = re.findall(r'data-name="start">([^<]*)</script>', document)
-    told = json.loads(base64.b64decode(start))
-    assert (told["title"], told["served"], [world["title"] for world in told["worlds"]]) == (
+    reported = json.loads(base64.b64decode(start))
+    assert (reported["title"], reported["served"], [world["title"] for world in reported["worlds"]]) == (
         "t",
         False,
         ["first", "second"],

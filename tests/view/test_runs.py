@@ -96,30 +96,30 @@ def test_nothing_heard_is_no_hop() -> None:
 
 def test_deliveries_are_the_first_ones() -> None:
     on = world()
-    told = records(
+    reported = records(
         on,
         (3.0, Kind.DELIVER, "c", "", "a-0", ""),
         (2.0, Kind.DELIVER, "b", "", "a-0", ""),
         (2.5, Kind.DELIVER, "c", "", "a-0", ""),
         (2.6, Kind.DELIVER, "c", "", "unknown", ""),
     )
-    event, node, time = deliveries_of(on, told)
+    event, node, time = deliveries_of(on, reported)
     assert (event.tolist(), node.tolist(), time.tolist()) == ([0, 0], [1, 2], [2.0, 2.5])
 
 
 def test_deliveries_of_several_events_are_kept_apart() -> None:
     on = world(events=tuple((f"a-{number}", "a", 1.0) for number in range(6)))
-    told = records(
+    reported = records(
         on,
         *((2.0 + number, Kind.DELIVER, node, "", f"a-{number}", "") for number in range(6) for node in "abcde"),
     )
-    event, node, _ = deliveries_of(on, told)
+    event, node, _ = deliveries_of(on, reported)
     assert list(zip(event.tolist(), node.tolist(), strict=True)) == [(a, b) for a in range(6) for b in range(5)]
 
 
 def test_comings_goings_and_the_air() -> None:
     on = world()
-    told = records(
+    reported = records(
         on,
         (5.0, Kind.LEAVE, "b", "", "", "crash"),
         (0.0, Kind.JOIN, "b", "", "", ""),
@@ -127,9 +127,9 @@ def test_comings_goings_and_the_air() -> None:
         (50.0, Kind.SEND, "a", "", "", ""),
         (100.0, Kind.SEND, "a", "", "", ""),
     )
-    changes = presence_changes(sessions_of(on, told), on.number_of_node)
+    changes = presence_changes(sessions_of(on, reported), on.number_of_node)
     assert changes.tolist() == [[0.0, 1, 1], [5.0, 1, 0]]
-    data, control = air_of(on, told)
+    data, control = air_of(on, reported)
     assert (data[BINS // 2], control[BINS // 2], control[-1], data.sum(), control.sum()) == (1, 1, 1, 1, 2)
 
 
@@ -146,9 +146,9 @@ def test_hops_are_thinned_by_whole_events() -> None:
 
 
 def pictured(
-    protocol: str, settings: object, on: World, told: Records
+    protocol: str, settings: object, on: World, reported: Records
 ) -> tuple[dict[str, object], list[tuple[float, ...]]]:
-    found = overlays_of(protocol, settings, on, hops_of(on, told), deliveries_of(on, told), notes_of(told))
+    found = overlays_of(protocol, settings, on, hops_of(on, reported), deliveries_of(on, reported), notes_of(reported))
     names = ("link_a", "link_b", "link_group", "link_start", "link_end")
     columns = [found.arrays[name].tolist() for name in names]
     return found.meta, sorted(zip(*columns, strict=True))
@@ -157,17 +157,17 @@ def pictured(
 def test_a_mesh_is_the_ways_that_led_to_deliveries() -> None:
     on = world()
     side = heard(1.2, "e", "b")
-    told = records(on, *LINE, side, (1.2, Kind.DELIVER, "c", "", "a-0", ""))
-    meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=25.0), on, told)
+    reported = records(on, *LINE, side, (1.2, Kind.DELIVER, "c", "", "a-0", ""))
+    meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=25.0), on, reported)
     assert meta == {"links": "mesh", "lasting_s": 25.0}
     assert links == [(0, 1, 0, 1.1, 26.1), (1, 2, 0, 1.2, 26.2)]
 
 
 def test_an_edge_of_a_mesh_lasts_while_it_is_used() -> None:
     on = world(events=(("a-0", "a", 1.0), ("a-1", "a", 10.0), ("a-2", "a", 60.0)))
-    told = [heard(time, "b", "a", f"a-{k}") for k, time in enumerate((1.5, 10.5, 60.5))]
+    reported = [heard(time, "b", "a", f"a-{k}") for k, time in enumerate((1.5, 10.5, 60.5))]
     got = [(time, Kind.DELIVER, "b", "", f"a-{k}", "") for k, time in enumerate((1.5, 10.5, 60.5))]
-    meta, links = pictured("flooding", None, on, records(on, *told, *got))
+    meta, links = pictured("flooding", None, on, records(on, *reported, *got))
     assert meta == {"links": "routes", "lasting_s": 10.0}
     assert links == [(0, 1, 0, 1.5, 20.5), (0, 1, 0, 60.5, 70.5)]
 
@@ -178,7 +178,7 @@ def test_trees_are_what_nodes_note_of_their_parents() -> None:
     def note(time: float, node: str, text: str) -> Row:
         return (time, Kind.NOTE, node, "", "", text)
 
-    told = records(
+    reported = records(
         on,
         note(1.0, "b", "parent: a#1 a 1"),
         note(2.0, "c", "parent: a#1 b 2"),
@@ -187,7 +187,7 @@ def test_trees_are_what_nodes_note_of_their_parents() -> None:
         note(5.0, "b", "orphan: a#1"),
         note(6.0, "d", "moved: a#1"),
     )
-    meta, links = pictured("codd", None, on, told)
+    meta, links = pictured("codd", None, on, reported)
     assert meta == {"links": "tree", "trees": ["a#1", "e#9"]}
     assert links == [
         (1, 0, 0, 1.0, 5.0),
@@ -199,7 +199,7 @@ def test_trees_are_what_nodes_note_of_their_parents() -> None:
 
 def test_brokers_and_those_they_serve_are_what_nodes_note() -> None:
     on = world()
-    told = records(
+    reported = records(
         on,
         (1.0, Kind.NOTE, "a", "", "", "broker: a"),
         (1.0, Kind.NOTE, "a", "", "", "attached: a"),
@@ -207,7 +207,7 @@ def test_brokers_and_those_they_serve_are_what_nodes_note() -> None:
         (8.0, Kind.NOTE, "a", "", "", "broker: "),
         (9.0, Kind.NOTE, "b", "", "", "attached: "),
     )
-    found = overlays_of("drip", None, on, hops_of(on, told), deliveries_of(on, told), notes_of(told))
+    found = overlays_of("drip", None, on, hops_of(on, reported), deliveries_of(on, reported), notes_of(reported))
     assert found.meta == {"links": "brokers"}
     assert found.arrays["link_a"].tolist() == [1, 0]
     assert found.arrays["link_group"].tolist() == [0, 0]
@@ -251,26 +251,26 @@ def test_a_parent_is_the_longest_end_of_a_note_that_is_a_nodes_name() -> None:
 
 def test_a_tree_whose_parent_nobody_knows_has_no_link() -> None:
     on = world()
-    told = records(
+    reported = records(
         on,
         (1.0, Kind.NOTE, "b", "", "", "parent: a#1 a 1"),
         (3.0, Kind.NOTE, "b", "", "", "parent: a#1 stranger 1"),
         (4.0, Kind.NOTE, "nobody", "", "", "parent: a#1 a 1"),
         (5.0, Kind.NOTE, "c", "", "", "parent without a colon"),
     )
-    assert pictured("codd", None, on, told)[1] == [(1, 0, 0, 1.0, 3.0)]
+    assert pictured("codd", None, on, reported)[1] == [(1, 0, 0, 1.0, 3.0)]
 
 
 def test_edges_of_a_mesh_are_kept_apart_and_each_is_one_way_however_it_was_used() -> None:
     on = world(events=(("a-0", "a", 1.0), ("e-0", "e", 2.0)))
-    told = records(
+    reported = records(
         on,
         heard(3.0, "b", "a"), heard(4.0, "c", "b"), heard(5.0, "d", "c"), heard(6.0, "e", "d"),
         heard(7.0, "d", "e", "e-0"), heard(16.0, "c", "d", "e-0"), heard(27.0, "b", "c", "e-0"),
         *[(9.0, Kind.DELIVER, node, "", "a-0", "") for node in "bcde"],
         *[(28.0, Kind.DELIVER, node, "", "e-0", "") for node in "bcd"],
     )  # fmt: skip
-    meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=11.0), on, told)
+    meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=11.0), on, reported)
     assert meta["links"] == "mesh"
     assert links == [
         (0, 1, 0, 3.0, 14.0),
@@ -289,14 +289,14 @@ def test_clocks_that_differ_do_not_deepen_a_circle_for_ever() -> None:
 
 def test_receptions_from_strangers_or_of_unknown_events_are_no_hops() -> None:
     on = world()
-    told = records(
+    reported = records(
         on,
         heard(1.0, "b", "stranger"),
         heard(1.0, "stranger", "a"),
         heard(1.0, "c", "a", "unknown"),
         heard(2.0, "d", "b"),
     )
-    hops = hops_of(on, told)
+    hops = hops_of(on, reported)
     assert [on.nodes[i] for i in hops.node] == ["d"]
     assert (hops.parent.tolist(), hops.depth.tolist(), hops.time.tolist()) == ([-1], [1], [2.0])
 
@@ -313,7 +313,7 @@ def test_transmissions_outside_of_the_worlds_time_stand_at_its_ends() -> None:
 
 def test_a_run_is_packed_with_times_from_the_worlds_start_and_texts_once() -> None:
     on = replace(world(), start=1.0)
-    told = records(
+    reported = records(
         on,
         *LINE,
         (0.5, Kind.JOIN, "b", "", "", ""),
@@ -321,9 +321,9 @@ def test_a_run_is_packed_with_times_from_the_worlds_start_and_texts_once() -> No
         (2.0, Kind.DELIVER, "c", "", "a-0", ""),
         (3.0, Kind.SEND, "a", "", "a-0", ""),
     )
-    run = replayed_run(on, told, "r1", "a title", "flooding", None, {"hops": 3, "until_s": None})
+    run = replayed_run(on, reported, "r1", "a title", "flooding", None, {"hops": 3, "until_s": None})
     assert (run.radio, run.answers, run.why) == (True, False, ())
-    assert replayed_run(on, told, "r1", "a title", "siena", None, {}).radio is False
+    assert replayed_run(on, reported, "r1", "a title", "siena", None, {}).radio is False
     why = (Why(0, 2, ("wants it", "is near"), ()), Why(0, 3, ("wants it",), ("was dropped",)))
     meta, arrays = unpack(replace(run, why=why).packed(on))
     assert meta == {
@@ -355,5 +355,5 @@ def test_nodes_that_two_bytes_cannot_number_are_packed_in_four() -> None:
 
 
 def nothing(on: World) -> tuple[Hops, tuple[np.ndarray, ...], list[object]]:
-    told = records(on)
-    return hops_of(on, told), deliveries_of(on, told), []
+    reported = records(on)
+    return hops_of(on, reported), deliveries_of(on, reported), []

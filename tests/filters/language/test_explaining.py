@@ -18,7 +18,7 @@ VIEWER = Viewer(Position(350, 0))
 
 
 @pytest.mark.parametrize(
-    ("filter", "told"),
+    ("filter", "reported"),
     [
         ("price > 20", "it matches: price > 20 held (price is 25.5)"),
         ("price < 20", "it does not match: price < 20 failed (price is 25.5)"),
@@ -47,8 +47,8 @@ VIEWER = Viewer(Position(350, 0))
         ("inside circle(9, 0, 3)", "it does not match: inside circle(9, 0, 3) failed (the event is at 0,0)"),
     ],
 )
-def test_an_explanation_names_the_terms_and_what_was_found(filter: str, told: str) -> None:
-    assert Filter.parse(filter).explain(CD, VIEWER) == told
+def test_an_explanation_names_the_terms_and_what_was_found(filter: str, reported: str) -> None:
+    assert Filter.parse(filter).explain(CD, VIEWER) == reported
 
 
 def test_an_explanation_is_one_line() -> None:
@@ -65,13 +65,13 @@ def test_a_term_about_the_consumer_says_that_it_needs_one() -> None:
     )
 
 
-def test_an_event_without_a_position_is_told_so() -> None:
+def test_an_event_without_a_position_is_reported_so() -> None:
     assert Filter.where("approaching").explain(Event(type="CD"), VIEWER) == (
         "it does not match: approaching failed (the event has no position)"
     )
 
 
-def test_two_that_keep_their_distance_are_told_so() -> None:
+def test_two_that_keep_their_distance_are_reported_so() -> None:
     assert Filter.where("approaching").explain(CD, Viewer(Position(9, 0), Velocity(-3, 0))) == (
         "it does not match: approaching failed (the distance stays the same)"
     )
@@ -147,8 +147,8 @@ def test_every_path_can_be_explained(text: str, document: str) -> None:
 
 
 def test_a_bare_type_name_says_what_it_means() -> None:
-    told = Filter.parse("Hazard").explain(Event(type="Hazard", content={"speed": 3}))
-    assert 'Hazard alone asks for a value of that name; the event type is Filter.of_type("Hazard")' in told
+    reported = Filter.parse("Hazard").explain(Event(type="Hazard", content={"speed": 3}))
+    assert 'Hazard alone asks for a value of that name; the event type is Filter.of_type("Hazard")' in reported
     assert "alone" not in Filter.parse("Hazard").explain(Event(type="Hazard", content={"Hazard": 1}))
 
 
@@ -177,16 +177,16 @@ def test_three_values_are_shown_numbers_without_quotes_and_long_texts_cut(filter
     assert Filter.parse(filter).explain(TRIP) == f"it does not match: {filter} failed ({found})"
 
 
-def test_three_alternatives_are_told_and_the_others_counted() -> None:
-    def told(count: int) -> str:
+def test_three_alternatives_are_reported_and_the_others_counted() -> None:
+    def reported(count: int) -> str:
         return Filter.parse(" or ".join(f"w{number} = 1" for number in range(count))).explain(TRIP)
 
     first = ", ".join(f"w{number} = 1 failed (there is no w{number})" for number in range(3))
-    assert told(3) == f"it does not match: none of 3 alternatives held: {first}"
-    assert told(5) == f"it does not match: none of 5 alternatives held: {first}, and 2 more"
+    assert reported(3) == f"it does not match: none of 3 alternatives held: {first}"
+    assert reported(5) == f"it does not match: none of 5 alternatives held: {first}, and 2 more"
 
 
-def test_inner_terms_are_told_in_parentheses() -> None:
+def test_inner_terms_are_reported_in_parentheses() -> None:
     found = Filter.parse("below < 0 and (half or short)").explain(TRIP)
     assert found == "it matches: below < 0 held (below is -5); (half held (half is 5.))"
     found = Filter.parse("below > 0 or (half and nothing)").explain(TRIP)
@@ -196,22 +196,22 @@ def test_inner_terms_are_told_in_parentheses() -> None:
     )
 
 
-def test_the_steps_of_a_path_with_several_predicates_are_told_one_by_one() -> None:
-    def told(path: str) -> str:
+def test_the_steps_of_a_path_with_several_predicates_are_reported_one_by_one() -> None:
+    def reported(path: str) -> str:
         return Filter.xpath(path).explain(DOCUMENT).partition("failed (")[2]
 
-    assert told("/CD/tracks/t[@n > 0][. = 'x']") == (
+    assert reported("/CD/tracks/t[@n > 0][. = 'x']") == (
         'of 2 CD/tracks/t, none passed; in the first, . = "x" failed (it is "So What"))'
     )
-    assert told("/CD/tracks/t[2][. = 'x']") == '. = "x" failed (it is "Blue in Green"))'
-    assert told("/CD/category[2]") == "there is 1 CD/category)"
+    assert reported("/CD/tracks/t[2][. = 'x']") == '. = "x" failed (it is "Blue in Green"))'
+    assert reported("/CD/category[2]") == "there is 1 CD/category)"
     assert Filter.xpath("/CD/tracks/t[2][@n = 2]").explain(DOCUMENT) == (
         "it matches: /CD/tracks/t[2][@n = 2] held (@n = 2 held (@n is 2))"
     )
 
 
 @pytest.mark.parametrize(
-    ("speeds", "told"),
+    ("speeds", "reported"),
     [
         ((7, 9), "of 2, none; in the first, speed < 3 failed (speed is 7)"),
         ((7, 2), "of 2, one: speed < 3 held (speed is 2)"),
@@ -219,8 +219,8 @@ def test_the_steps_of_a_path_with_several_predicates_are_told_one_by_one() -> No
         ((), "there is no lanes"),
     ],
 )
-def test_of_several_items_the_one_that_met_the_condition_is_told_else_the_first(
-    speeds: tuple[int, ...], told: str
+def test_of_several_items_the_one_that_met_the_condition_is_reported_else_the_first(
+    speeds: tuple[int, ...], reported: str
 ) -> None:
     event = Event("T", {"lanes": [{"speed": speed} for speed in speeds]})
-    assert f"({told})" in str(Filter.where("any(lanes, speed < 3)").explain(event))
+    assert f"({reported})" in str(Filter.where("any(lanes, speed < 3)").explain(event))

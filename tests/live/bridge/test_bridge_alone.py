@@ -208,7 +208,7 @@ def test_events_of_a_bridge_to_this_broker_do_not_go_back(play: Callable[..., No
     play(story)
 
 
-def test_an_event_without_what_its_topic_needs_is_refused_and_told_ten_times(
+def test_an_event_without_what_its_topic_needs_is_refused_and_reported_ten_times(
     play: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(bridge: Bridge, town: Town, office: Office) -> None:

@@ -166,7 +166,7 @@ def test_a_connection_without_topics_subscribes_to_nothing() -> None:
     in_loop(story)
 
 
-def test_a_broker_that_refuses_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_refuses_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     async def story(notes: Notes) -> None:
         connection = notes.connection()
         for words in ("Not authorized", "Not authorized", "Banned"):
@@ -329,8 +329,8 @@ def test_the_loop_watches_an_open_socket_and_leaves_a_closed_one_alone() -> None
         finally:
             near.close()
             far.close()
-        for told in ("open", "close", "register_write", "unregister_write"):
-            getattr(client, f"on_socket_{told}")(None, None, near)
+        for reported in ("open", "close", "register_write", "unregister_write"):
+            getattr(client, f"on_socket_{reported}")(None, None, near)
 
     in_loop(story)
 

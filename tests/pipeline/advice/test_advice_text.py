@@ -138,7 +138,7 @@ def test_every_candidate_that_failed_is_named_with_the_reason():
     assert len(advice_words(advice())) == 7, "nothing failed, nothing is said"
 
 
-def test_regret_is_told_with_the_one_that_was_better():
+def test_regret_is_reported_with_the_one_that_was_better():
     regretted = replace(advice(), regret=Regret(ODMRP, 0.012, 0.04))
     assert advice_words(regretted)[4].endswith(
         "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, the best of 3 candidates "
@@ -147,9 +147,9 @@ def test_regret_is_told_with_the_one_that_was_better():
 
 
 def test_regret_says_where_the_better_one_fell_short():
-    told = replace(advice(), regret=Regret(ODMRP, 0.0, 1.36))
-    told = replace(told, verdict=replace(told.verdict, fell_short={ODMRP: 0.047}))
-    assert advice_words(told)[4].endswith(
+    reported = replace(advice(), regret=Regret(ODMRP, 0.0, 1.36))
+    reported = replace(reported, verdict=replace(reported.verdict, fell_short={ODMRP: 0.047}))
+    assert advice_words(reported)[4].endswith(
         "the best of 3 candidates judged there, which delivered 4.7 points less when the search's windows count too."
     )
 
@@ -184,7 +184,7 @@ def test_the_regret_of_a_choice_that_was_judged_alone_is_not_known():
     assert advice_words(single)[3].endswith("Regret: not known, since no other candidate was asked for.")
 
 
-def test_a_busy_machine_is_told():
+def test_a_busy_machine_is_reported():
     busy = replace(advice(), effort=Effort(12, 600.0, 90.0, 38.0))
     assert advice_words(busy)[5].endswith(
         "The machine was busy: runs took 2.4 times their processor time. On a quiet machine the same budget may "
@@ -195,12 +195,12 @@ def test_a_busy_machine_is_told():
 
 
 def test_a_machine_is_busy_where_runs_take_half_as_much_time_again():
-    for took_s, is_told in ((59.0, False), (60.0, True)):
+    for took_s, is_reported in ((59.0, False), (60.0, True)):
         words = advice_words(replace(advice(), effort=Effort(12, 600.0, took_s, 40.0)))[5]
-        assert ("The machine was busy" in words) is is_told
+        assert ("The machine was busy" in words) is is_reported
 
 
-def test_a_choice_that_was_given_up_is_told_with_the_reason():
+def test_a_choice_that_was_given_up_is_reported_with_the_reason():
     given_up = Overturned(GOSSIP, STEAM, 0.13, 0.0)
     changed = replace(advice(), verdict=replace(advice().verdict, overturned=(given_up,)))
     assert advice_words(changed)[4].startswith(
@@ -211,8 +211,8 @@ def test_a_choice_that_was_given_up_is_told_with_the_reason():
     cheaper = replace(given_up, delivery=0.0, price=1.0)
     changed_again = replace(advice(), verdict=replace(advice().verdict, overturned=(cheaper,)))
     assert "was better (50 % less airtime), so the choice" in advice_words(changed_again)[4]
-    (told,) = advice_json(changed)["overturned"]
-    assert (told["protocol"], told["by"]["protocol"], told["delivery"]) == ("gossip", "steam", 0.13)
+    (reported,) = advice_json(changed)["overturned"]
+    assert (reported["protocol"], reported["by"]["protocol"], reported["delivery"]) == ("gossip", "steam", 0.13)
 
 
 def test_the_file_for_nodes_has_protocol_settings_and_network():
@@ -226,16 +226,16 @@ def test_the_file_for_nodes_has_protocol_settings_and_network():
 
 
 def test_json_has_the_same_facts():
-    told = advice_json(advice())
-    assert (told["protocol"], told["settings"]["expiry_s"], told["capacity"]) == ("steam", 1.75, 6.0)
-    assert told["figures"]["ceiling"]["mean"] == pytest.approx(0.964)
-    assert [one["protocol"] for one in told["judged"]] == ["steam", "odmrp", "gossip"]
+    reported = advice_json(advice())
+    assert (reported["protocol"], reported["settings"]["expiry_s"], reported["capacity"]) == ("steam", 1.75, 6.0)
+    assert reported["figures"]["ceiling"]["mean"] == pytest.approx(0.964)
+    assert [one["protocol"] for one in reported["judged"]] == ["steam", "odmrp", "gossip"]
     first, second = advice().verdict.windows
-    assert [(one["start_s"], one["end_s"], one["words"]) for one in told["windows"]] == [
+    assert [(one["start_s"], one["end_s"], one["words"]) for one in reported["windows"]] == [
         (first.start_s, first.end_s, str(first)),
         (second.start_s, second.end_s, str(second)),
     ]
-    assert told["search"]["rounds"][0]["windows"] == told["windows"][:1]
+    assert reported["search"]["rounds"][0]["windows"] == reported["windows"][:1]
 
 
 def test_a_second_candidate_of_a_protocol_has_a_number():
@@ -294,13 +294,13 @@ def test_an_event_type_is_named_where_another_protocol_delivers_more_than_a_poin
         by_type("Other"),
         by_type("Last", steam=0.5, gossip=0.6),
     )
-    told = replace(whole, ranking=replace(whole.ranking, by_type=rankings))
-    assert types_words(told) == (
+    reported = replace(whole, ranking=replace(whole.ranking, by_type=rankings))
+    assert types_words(reported) == (
         "For Alert alone, odmrp delivers 5.0 points more; for Last alone, gossip delivers 10.0 points more."
     )
     rankings = (by_type("Alert", steam=0.94), by_type("News", steam=0.96), by_type("Chat", odmrp=0.1))
-    told = replace(whole, ranking=replace(whole.ranking, by_type=rankings))
-    assert loses_words(told) == "Where it loses: of Alert events 94.0 % arrive."
+    reported = replace(whole, ranking=replace(whole.ranking, by_type=rankings))
+    assert loses_words(reported) == "Where it loses: of Alert events 94.0 % arrive."
 
 
 def test_three_other_protocols_are_compared_each_by_its_best():
@@ -344,12 +344,12 @@ def test_without_a_channel_bytes_stand_in_the_place_of_airtime():
     whole = advice()
     figures = {"delivery_ratio": figure_of({0: 0.5}), "bytes_per_delivery": figure_of({0: 1234.4})}
     rows = tuple(replace(row, figures=figures, assumes="ideal routing") for row in whole.ranking.rows)
-    told = replace(whole, ranking=replace(whole.ranking, rows=rows))
-    assert use_words(told) == (
+    reported = replace(whole, ranking=replace(whole.ranking, rows=rows))
+    assert use_words(reported) == (
         "Use steam with beacon_interval_s = 0.5: 50.0 % of what is expected, 1,234 bytes a delivery, holds 6 times "
         "your event rate. It was given ideal routing."
     )
-    header, table = judged_table(told)
+    header, table = judged_table(reported)
     assert header == ["candidate", "of the reachable", "bytes a delivery", "latency p95", "settings"]
     assert table[1] == ["odmrp", "98.5 %", "0", "0.1 s", "defaults"]
 
@@ -369,13 +369,13 @@ def test_a_capacity_that_was_not_found_to_its_end_is_a_lower_bound():
         (ProtocolCapacity("steam", 6.0, False, (), error="a run failed"), True),
         (None, False),
     ):
-        told = replace(advice(), capacity=capacity)
-        assert advice_json(told)["capacity_at_least"] is at_least
-        assert ("holds at least 6 times" in use_words(told)) is at_least
+        reported = replace(advice(), capacity=capacity)
+        assert advice_json(reported)["capacity_at_least"] is at_least
+        assert ("holds at least 6 times" in use_words(reported)) is at_least
     assert advice_json(replace(advice(), capacity=None))["capacity"] is None
 
 
-def test_each_chosen_setting_is_told_with_the_rule_behind_its_first_guess():
+def test_each_chosen_setting_is_reported_with_the_rule_behind_its_first_guess():
     (tunable,) = [one for one in protocol("steam").tuning(advice().surroundings) if one.name == "beacon_interval_s"]
     assert tunable.first != 0.5
     assert reasons_words(advice()) == [
@@ -402,14 +402,14 @@ def test_figures_without_an_end_are_none_for_programs():
     whole = advice()
     first, _ = whole.verdict.windows
     never = standing_of(GOSSIP, {first: Measured(0.0, 0.03, math.inf)})
-    told = advice_json(
+    reported = advice_json(
         replace(whole, regret=Regret(GOSSIP, 0.1, 0.2, math.inf), verdict=replace(whole.verdict, standings=(
             *whole.standings[:1], never)))
     )  # fmt: skip
-    assert told["judged"][1] == {
+    assert reported["judged"][1] == {
         "protocol": "gossip", "settings": {}, "delivery": 0.0, "cost": 0.03, "latency_p95_s": None,
     }  # fmt: skip
-    assert told["regret"] == {
+    assert reported["regret"] == {
         "best": {"protocol": "gossip", "settings": {}}, "delivery": 0.1, "cost": 0.2, "latency": None,
     }  # fmt: skip
 

@@ -314,7 +314,7 @@ def test_a_question_is_answered_with_the_best_of_the_search_on_windows_that_it_d
     assert asked == [(list(advice.runs), {"all", "type", "cause"})]
     assert advice.losses == {"collided": pytest.approx(0.1)}, "the choice's alone"
     assert advice.left_out == {"gossip": "too slow"}
-    assert advice.failed == {}, "those of protocols that are left out are not told twice"
+    assert advice.failed == {}, "those of protocols that are left out are not reported twice"
     assert advice.regret is not None
     assert (advice.regret.best, advice.regret.delivery) == (advice.chosen, 0.0)
     assert advice.capacity == ProtocolCapacity("own", 4.0, False, ())
@@ -413,7 +413,7 @@ def test_protocols_that_no_round_judged_are_left_out_with_the_reason() -> None:
     }
 
 
-def test_where_nothing_could_be_judged_the_first_three_failures_are_told() -> None:
+def test_where_nothing_could_be_judged_the_first_three_failures_are_reported() -> None:
     failures = {TunedProtocol(name): f"why {name}" for name in ("a", "b", "c", "d")}
     found = _nothing_judged(Question("town"), Timed(0.0, failures))  # type: ignore[arg-type]
     assert isinstance(found, ScenarioError)
@@ -538,7 +538,7 @@ def test_the_event_rate_counts_events_only_between_warm_up_and_cool_down() -> No
     assert (events_per_s(scenario), events_per_s(scenario, 3), asked) == (0.05, 0.05, [0, 3])
 
 
-def test_a_question_asks_for_delivery_of_all_protocols_in_twelve_minutes_unless_told_otherwise() -> None:
+def test_a_question_asks_for_delivery_of_all_protocols_in_twelve_minutes_unless_set_otherwise() -> None:
     asked = []
     additions = SimpleNamespace(scenario=lambda *given: asked.append(given))
     question = replace(Question("town"), additions=additions)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ def test_delivery_of_the_reachable_counts_and_a_run_in_which_nothing_is_reachabl
     assert _measured(COST, 2.0) is None
 
 
-def test_windows_of_a_trace_with_dates_are_told_as_dates():
+def test_windows_of_a_trace_with_dates_are_reported_as_dates():
     window = TraceSlot(1769443021.96, 1769443522.0, present=5.0, phase="dense")
     assert str(window) == "2026-01-26 15:57:02 to 16:05:22 UTC (dense, 5 nodes)"
     over_midnight = replace(window, end_s=1769443522.0 + 43_200)

@@ -64,7 +64,7 @@ def test_as_many_candidates_are_within_a_time_as_fit_exactly(judge: TraceJudge) 
 @pytest.mark.parametrize(
     ("took_s", "processor_s", "slowdown"), [(3.0, 1.0, 3.0), (3.0, 0.99, 1.0), (3.0, 6.0, 1.0), (0.0, 0.0, 1.0)]
 )
-def test_a_slowdown_is_told_by_a_second_of_work_and_never_below_one(
+def test_a_slowdown_is_reported_by_a_second_of_work_and_never_below_one(
     took_s: float, processor_s: float, slowdown: float
 ) -> None:
     assert Effort(1, 10.0, took_s, processor_s).slowdown == slowdown

@@ -69,7 +69,7 @@ def test_without_time_for_further_windows_the_choice_stands_and_is_judged_by_tho
     plan = plan_windows(FILLING_UP, 900.0, QUICK)
     verdict, _ = judge_relay_first(Town(), affords=lambda *_: [])
     assert (verdict.chosen, verdict.windows, verdict.overturned) == (RELAY, plan.unseen[0], ())
-    assert verdict.standings[0].candidate == CARRIER, "the regret is told"
+    assert verdict.standings[0].candidate == CARRIER, "the regret is reported"
 
 
 def test_a_second_judgement_is_asked_for_the_choice_beside_two_rivals_at_least():
@@ -116,7 +116,7 @@ def test_who_fell_short_in_the_search_does_not_speak_against_the_choice(measured
     measured = {(kin, "rush"): Measured(0.9, 0.1, 1.0), (other, "rush"): Measured(seen, 0.01, 1.0)}
     verdict = judge_choice([first, other], (("u", "v"), ("w",)), judge, measured, Goal.DELIVERY, lambda some, *_: some)
     assert (verdict.chosen.protocol, verdict.fell_short) == (chosen, short)
-    assert verdict.standings[0].candidate == other, "the regret is told"
+    assert verdict.standings[0].candidate == other, "the regret is reported"
 
 
 def test_who_fell_short_is_not_chosen_but_judged_again():

@@ -33,8 +33,8 @@ def test_a_campaign_is_the_product_of_what_it_lists(tmp_path: Path) -> None:
         """,
     )
     runs = read_campaign(file).runs
-    told = [(run.scenario.medium.range_m, run.variant, run.seed) for run in runs]
-    assert told == [
+    reported = [(run.scenario.medium.range_m, run.variant, run.seed) for run in runs]
+    assert reported == [
         (range_m, variant, seed)
         for range_m in (100, 150)
         for variant in ("flooding", "gossip probability=0.6", "gossip probability=0.8")

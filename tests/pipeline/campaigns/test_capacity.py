@@ -155,15 +155,17 @@ def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
     assert "warning" not in done.stderr
     cells = ["capacity", "base", "--protocols", "georendezvous", "--most", "1", *called[6:]]
     assert "warning: georendezvous' cells have a side of" in CliRunner().invoke(earshot, cells).stderr
-    told = json.loads(CliRunner().invoke(earshot, [*called, "--json"], standalone_mode=False).stdout)
-    assert [point["multiple"] for point in told["protocols"][0]["points"]] == [1.0, 2.0]
+    reported = json.loads(CliRunner().invoke(earshot, [*called, "--json"], standalone_mode=False).stdout)
+    assert [point["multiple"] for point in reported["protocols"][0]["points"]] == [1.0, 2.0]
     done = CliRunner().invoke(earshot, ["compare", *called[1:], "--capacity"], standalone_mode=False)
     assert "flooding  2x or more" in done.stdout
     as_json = (
         CliRunner().invoke(earshot, ["compare", *called[1:], "--capacity", "--json"], standalone_mode=False).stdout
     )
-    told = json.loads(as_json)["capacity"]
-    assert (told["seeds"], {point["seeds"] for point in told["protocols"][0]["points"]}) == (1, {1}), "those asked for"
+    reported = json.loads(as_json)["capacity"]
+    assert (reported["seeds"], {point["seeds"] for point in reported["protocols"][0]["points"]}) == (1, {1}), (
+        "those asked for"
+    )
     nobody = scene.with_({"subscribe.news.count": 0, "subscribe.news.share": None})
     with pytest.raises(ScenarioError, match="no delivery is both expected and reachable"):
         find_capacity(lake, nobody, settings, [0])

@@ -148,8 +148,8 @@ def test_why_on_the_command_line(lake: Lake, city: Scenario) -> None:
     run = Run(city, "flooding", {}, 0)
     pair = lake.read("expected", workload=run.workload).first()
     assert pair is not None
-    told = json.loads(call("why", run.id, pair["event"], pair["node"], "--lake", lake.name, "--json").stdout)
-    assert (told["expected"], told["delivered"]) == (True, True)
+    reported = json.loads(call("why", run.id, pair["event"], pair["node"], "--lake", lake.name, "--json").stdout)
+    assert (reported["expected"], reported["delivered"]) == (True, True)
 
 
 def test_the_report_leads_to_a_replay_of_each_run(lake: Lake, tmp_path: Path) -> None:

@@ -410,16 +410,16 @@ def test_the_heading_names_network_seeds_and_ceiling() -> None:
 
 def test_json_and_csv_carry_the_same_figures() -> None:
     board = board_with_everything()
-    told = json.loads(json.dumps(board_json(board)))["rankings"][0]
+    reported = json.loads(json.dumps(board_json(board)))["rankings"][0]
     lines = list(csv.DictReader(io.StringIO(board_csv(board))))
-    for row in told["rows"]:
+    for row in reported["rows"]:
         for metric, figure in row["metrics"].items():
             (line,) = (one for one in lines if (one["variant"], one["metric"]) == (row["variant"], metric))
             assert {name: float(line[name]) for name in ("mean", "low", "high")} == {
                 name: pytest.approx(figure[name]) for name in ("mean", "low", "high")
             }
             assert (line["network"], line["seeds"]) == (NETWORK, "5")
-    assert told["verdict"]["winner"] == "flooding"
+    assert reported["verdict"]["winner"] == "flooding"
 
 
 def test_figures_are_short() -> None:
@@ -524,7 +524,7 @@ def test_a_dearer_row_of_the_front_is_not_recommended() -> None:
     assert "b delivers 40.0 points less at 0.95 times the cost" in verdict_words(ranking)
 
 
-def test_cost_is_airtime_or_bytes_or_not_told() -> None:
+def test_cost_is_airtime_or_bytes_or_not_reported() -> None:
     runs = Runs().add("a", [0.9, 0.91], bytes_per_delivery=12_345.0)
     runs.figures = [one for one in runs.figures if one["metric"] != "airtime_mean"]
     assert verdict_words(runs.ranking()).startswith("a delivers 90.5 % of the expected for 12.3 k bytes a delivery.")
@@ -540,7 +540,7 @@ def test_what_cannot_be_ranked_says_why() -> None:
 
 
 @pytest.mark.parametrize("points", [3, 4])
-def test_three_points_are_told_one_by_one_and_four_are_counted(points: int) -> None:
+def test_three_points_are_reported_one_by_one_and_four_are_counted(points: int) -> None:
     runs = Runs()
     for place in range(points):
         keys = {"changed": {"medium.range_m": place + 1.0}, "base": {"medium.range_m": 0.0}}
@@ -620,11 +620,11 @@ def test_figures_by_key_are_means_over_seeds_and_what_a_run_never_had_counts_as_
             ("run-3", "expired", 8.0), ("gone", "expired", 99.0),
         )
     ]  # fmt: skip
-    told = [
+    reported = [
         (row.variant, row.protocol, row.key, row.figures["drops"].mean)
         for row in keyed_rows(runs.rows, figures, "reason")
     ]
-    assert told == [
+    assert reported == [
         ("cbf", "cbf", "expired", 4.0), ("flooding", "flooding", "expired", 3.0),
         ("flooding", "flooding", "queue-full", 3.0),
     ]  # fmt: skip

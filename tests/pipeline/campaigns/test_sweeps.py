@@ -54,8 +54,8 @@ def test_a_sweep_shows_a_point_for_each_value_equal_to_separate_runs(spark: Spar
         """
     )
     lake = str(tmp_path / "lake")
-    told = json.loads(call("sweep", str(campaign), "--lake", lake, "--json").stdout)
-    (chart,) = (one for one in told["charts"] if one["axis"] == "medium.range_m")
+    reported = json.loads(call("sweep", str(campaign), "--lake", lake, "--json").stdout)
+    (chart,) = (one for one in reported["charts"] if one["axis"] == "medium.range_m")
     shown = {
         (point["value"], line["fixed"]["nodes.car.count"]): point["metrics"]["delivery_ratio"]
         for line in chart["lines"]
@@ -63,7 +63,7 @@ def test_a_sweep_shows_a_point_for_each_value_equal_to_separate_runs(spark: Spar
     }
     assert shown.keys() == {(range_m, count) for range_m in RANGES_M for count in COUNTS}
     assert len(chart["lines"]) == len(COUNTS)
-    assert len(told["rankings"]) == 6
+    assert len(reported["rankings"]) == 6
     for (range_m, count), figure in shown.items():
         assert figure == pytest.approx(interval(simulated_alone(range_m, count)))
     table = call("sweep", str(campaign), "--lake", lake).stdout

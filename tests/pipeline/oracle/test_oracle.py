@@ -145,7 +145,7 @@ def test_the_oracle_agrees_with_brute_force_on_random_cases(
     truth = set().union(*(case.brute_force for case in cases[:150]))
     assert len(truth) > 200
     assert set(found) == truth
-    assert len(found) == len(truth), "no pair is told twice"
+    assert len(found) == len(truth), "no pair is reported twice"
 
 
 def test_few_events_and_subscriptions_are_not_counted_first() -> None:
@@ -173,7 +173,7 @@ def test_a_task_that_holds_a_workload_agrees_with_brute_force_on_random_cases(
         rows = expected_of(*tables).to_pylist()
         found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]
         assert set(found) == case.brute_force
-        assert len(found) == len(set(found)), "no pair is told twice"
+        assert len(found) == len(set(found)), "no pair is reported twice"
         truths += len(found)
         no_places = expected_of(tables[0], tables[1], tables[2].slice(0, 0))
         assert no_places.to_pylist() == [row for row in rows if row["why"] == "content"]

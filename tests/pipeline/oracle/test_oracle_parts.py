@@ -54,22 +54,22 @@ def test_a_path_is_by_the_first_receipts_and_ends_in_circles_and_at_strangers() 
     assert 2 <= len(log.path_to("e", "a")) <= 9, "two that heard it of each other"
 
 
-def test_what_is_known_of_a_loss_is_told() -> None:
+def test_what_is_known_of_a_loss_is_reported() -> None:
     drops = [record(5.0, "d", "drop", detail="queue-full")] * 2 + [record(5.0, "e", "drop", detail="expired")]
     drops += [record(5.0, "e", "drop", detail=f"why {n}") for n in range(9)]
     log = EventLog([record(5.0, "a", "send"), record(5.1, "b", "receive", "a"), *drops])
     assert log.losses_before("b", "a") == ["b heard the event and did not deliver it"]
     assert log.losses_before("e", "a")[:2] == ["e dropped it: expired", "e dropped it: why 0"]
-    told = log.losses_before("z", "a")
-    assert told[:2] == [
+    reported = log.losses_before("z", "a")
+    assert reported[:2] == [
         "2 nodes had the event, 1 sent it on; none of them reached z",
         "other nodes lost copies of it: queue-full (2 times)",
     ]
-    assert (len(told), told[2]) == (6, "other nodes lost copies of it: expired (once)")
+    assert (len(reported), reported[2]) == (6, "other nodes lost copies of it: expired (once)")
     assert EventLog([]).losses_before("a", "a")[0].startswith("1 node had the event, 0 sent it on")
 
 
-def test_how_far_a_node_was_reachable_is_told_of_misses_that_were_expected_only() -> None:
+def test_how_far_a_node_was_reachable_is_reported_of_misses_that_were_expected_only() -> None:
     heard = [record(5.1, "c", "receive", "a")]
     missed = explain_receiver(EVENT, "c", [WANTS], None, heard, "by carrying")
     assert missed.reach == "by carrying"

@@ -37,7 +37,7 @@ FLOOD = [
 ]
 
 
-def test_a_delivery_is_told_with_its_path() -> None:
+def test_a_delivery_is_reported_with_its_path() -> None:
     assert explain_receiver(EVENT, "c", [wish("c", "Siren: speed > 10")], NEAR, FLOOD) == Explanation(
         event="a-0",
         node="c",
@@ -49,7 +49,7 @@ def test_a_delivery_is_told_with_its_path() -> None:
     )
 
 
-def test_a_node_that_never_heard_it_is_told_how_far_the_event_came() -> None:
+def test_a_node_that_never_heard_it_is_shown_how_far_the_event_came() -> None:
     lost = [*FLOOD, record(5.2, "c", "drop", detail="hop-limit")]
     answer = explain_receiver(EVENT, "z", [wish("z", "Siren: speed > 10")], NEAR, lost)
     assert (answer.expected, answer.delivered, answer.path) == (True, False, [])

@@ -93,7 +93,7 @@ def test_a_capacity_in_words(row: ProtocolCapacity, words: str) -> None:
     assert capacity_text(row) == words
 
 
-def test_the_best_and_the_next_that_carry_anything_are_told() -> None:
+def test_the_best_and_the_next_that_carry_anything_are_reported() -> None:
     best, next_best, third = carrying("a", 8.0), carrying("b", 2.0, exceeds=True), carrying("c", 1.0)
     assert capacity_words(compared(best, next_best, third)) == (
         "a carries 8 × the event rate with 90 % of the reachable delivered, the next, b, 2 × or more."
@@ -103,7 +103,7 @@ def test_the_best_and_the_next_that_carry_anything_are_told() -> None:
     )
 
 
-def test_where_nobody_carries_enough_what_arrives_is_told() -> None:
+def test_where_nobody_carries_enough_what_arrives_is_reported() -> None:
     assert capacity_words(compared(carrying("a", None), carrying("b", None))) == (
         "a never reaches 90 %: at the base rate 40.0 % of the reachable arrives. "
         "b never reaches 90 %: at the base rate 40.0 % of the reachable arrives."
@@ -206,7 +206,7 @@ def test_a_cause_in_words(cause: str, style: str, words: str) -> None:
     assert (style_of(cause), cause_words(cause)) == (style, words)
 
 
-def test_a_drop_is_told_as_a_sentences_part() -> None:
+def test_a_drop_is_reported_as_a_sentences_part() -> None:
     sentence = sentence_of(DropReason.EXPIRED)
     assert cause_words(f"dropped: {DropReason.EXPIRED}") == (
         f"at the receiver: {sentence[0].lower()}{sentence[1:].rstrip('.')}"

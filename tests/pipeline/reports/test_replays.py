@@ -74,12 +74,12 @@ def test_runs_of_one_scenario_and_seed_stand_side_by_side(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["steam", "gossip"])
 def test_a_world_and_a_play_count_what_the_summary_counts(folder: Path, name: str) -> None:
     catalogue = FolderCatalogue([folder / name])
-    world, run, told = catalogue.world("world-0"), catalogue.run("world-0", name), summary(folder / name)
+    world, run, reported = catalogue.world("world-0"), catalogue.run("world-0", name), summary(folder / name)
     expected, got = counted(world, world.expected), counted(world, run.deliveries)
-    assert (len(expected), len(got)) == (told["expected"], told["delivered"])
-    assert len(expected & got) / len(expected) == told["delivery_ratio"]
+    assert (len(expected), len(got)) == (reported["expected"], reported["delivered"])
+    assert len(expected & got) / len(expected) == reported["delivery_ratio"]
     assert world.range_m == 160.0
-    assert int(sum(run.air[0]) + sum(run.air[1])) >= told["transmissions"]
+    assert int(sum(run.air[0]) + sum(run.air[1])) >= reported["transmissions"]
 
 
 def test_answers_that_travel_with_a_page_are_those_the_server_gives(folder: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_path_in_an_answer_is_the_way_of_the_hops(folder: Path) -> None:
 
 
 def test_a_run_whose_trace_is_gone_is_shown_by_its_log_alone(folder: Path, tmp_path: Path) -> None:
-    told = json.loads((folder / "steam" / "run.json").read_text())
-    told["scenario"]["nodes"]["car"]["mobility"] = {"kind": "playback", "file": "gone.csv"}
-    (tmp_path / "run.json").write_text(json.dumps(told))
+    reported = json.loads((folder / "steam" / "run.json").read_text())
+    reported["scenario"]["nodes"]["car"]["mobility"] = {"kind": "playback", "file": "gone.csv"}
+    (tmp_path / "run.json").write_text(json.dumps(reported))
     (tmp_path / "log.parquet").symlink_to(folder / "steam" / "log.parquet")
     whole, alone = FolderCatalogue([folder / "steam"]).world("world-0"), FolderCatalogue([tmp_path]).world("world-0")
     assert (alone.nodes, alone.range_m) == (whole.nodes, 160.0)

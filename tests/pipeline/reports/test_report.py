@@ -39,19 +39,19 @@ def test_the_answer_stands_first_then_the_picture_and_drops_come_after_losses() 
     assert sections(page) == ["The answer", *details]
     answer = page.sections[0]
     assert [block.kind for block in answer.blocks] == ["verdict", "figure"]
-    told = words(page)
-    assert "deliver most; of these, steam costs least" in told
-    assert "Reachable at all: 96." in told
-    assert "protocol reason meaning drops a run" in told
-    assert re.search("flooding collision .{5,120} 9", told)
+    reported = words(page)
+    assert "deliver most; of these, steam costs least" in reported
+    assert "Reachable at all: 96." in reported
+    assert "protocol reason meaning drops a run" in reported
+    assert re.search("flooding collision .{5,120} 9", reported)
 
 
 def test_a_run_that_failed_is_named_beside_the_answer() -> None:
     rows = run_rows(SMALL)
     failed = {**rows[0], "run": "broken", "seed": 7, "status": "failed", "error": "SettingsError: nobody"}
-    told = words(lake_page(ReportFacts(made_board(rows), [*rows, failed]), {}))
-    assert "1 runs failed and count nowhere: flooding seed 7 (SettingsError: nobody)." in told
-    assert "15 runs, 5 seeds, 1 failed" in told
+    reported = words(lake_page(ReportFacts(made_board(rows), [*rows, failed]), {}))
+    assert "1 runs failed and count nowhere: flooding seed 7 (SettingsError: nobody)." in reported
+    assert "15 runs, 5 seeds, 1 failed" in reported
 
 
 def test_protocols_with_routing_are_ranked_beside_the_others_and_what_they_were_given_is_said() -> None:
@@ -177,16 +177,16 @@ def test_squares_of_a_large_network_are_merged_without_losing_a_count() -> None:
     assert (sum(cell.expected for cell in merged), sum(cell.lost for cell in merged)) == (64.0, 32.0)
 
 
-def test_capacity_is_told_with_the_answer_and_drawn_over_the_load() -> None:
+def test_capacity_is_reported_with_the_answer_and_drawn_over_the_load() -> None:
     rows = run_rows(SMALL)
     points = tuple(LoadPoint(2.0**step, 2.0**step, 1 - 0.02 * step, 0.9, 0.1 * step, None, 2) for step in range(4))
     able = ProtocolCapacity("steam", 4.0, False, points)
     none = ProtocolCapacity("codd", None, False, points[:1], "a run failed")
     facts = ReportFacts(made_board(rows), rows, capacity=CapacityComparison("city", 0.95, 2, 64.0, (able, none)))
     page = lake_page(facts, {})
-    told = words(page)
-    assert "steam carries 4 × the event rate with 95.0 % of the reachable delivered." in told
-    assert "not known" in told
+    reported = words(page)
+    assert "steam carries 4 × the event rate with 95.0 % of the reachable delivered." in reported
+    assert "not known" in reported
     capacity = next(section for section in page.sections if section.title == "Capacity")
     delivery = capacity.blocks[2]
     assert isinstance(delivery, PageFigure)
@@ -206,13 +206,13 @@ def test_programs_get_what_the_page_shows() -> None:
     failed = {**rows[0], "run": "broken", "status": "failed", "error": "SettingsError: nobody"}
     causes = keyed(board, {"never heard": {"lost": 3.0}}, "codd")
     areas = keyed(board, {"0,0": {"expected": 90.0, "lost": 3.0}}, "codd")
-    told = json.loads(json.dumps(facts_json(ReportFacts(board, [*rows, failed], causes=causes, areas=areas))))
-    assert [row["variant"] for row in told["rankings"][0]["rows"]] == ["steam", "codd"]
-    (cause,) = told["lost_by_cause"]
+    reported = json.loads(json.dumps(facts_json(ReportFacts(board, [*rows, failed], causes=causes, areas=areas))))
+    assert [row["variant"] for row in reported["rankings"][0]["rows"]] == ["steam", "codd"]
+    (cause,) = reported["lost_by_cause"]
     assert (cause["variant"], cause["network"], cause["key"]) == ("codd", "802.11b-2M 160 m", "never heard")
     assert cause["lost"] == {"mean": 3.0, "low": 3.0, "high": 3.0, "seeds": 5}
-    assert told["lost_by_area"][0]["expected"]["mean"] == 90.0
-    assert [run["error"] for run in told["failed"]] == ["SettingsError: nobody"]
+    assert reported["lost_by_area"][0]["expected"]["mean"] == 90.0
+    assert [run["error"] for run in reported["failed"]] == ["SettingsError: nobody"]
 
 
 def test_many_ties_are_counted_in_the_headline() -> None:
@@ -245,7 +245,7 @@ def test_an_empty_lake_has_a_page_too() -> None:
 
 def test_windows_of_a_trace_that_are_one_point_are_not_called_seeds() -> None:
     rows = [{**row, "point": "2 unseen windows", "window": "2 unseen windows"} for row in run_rows(SMALL, seeds=2)]
-    told = words(lake_page(ReportFacts(made_board(rows), rows), {}))
-    assert "Means over 2 windows" in told
-    assert "2 windows do not tell apart what ties; more may." in told
-    assert "Means over 2 seeds" not in told
+    reported = words(lake_page(ReportFacts(made_board(rows), rows), {}))
+    assert "Means over 2 windows" in reported
+    assert "2 windows do not tell apart what ties; more may." in reported
+    assert "Means over 2 seeds" not in reported

@@ -218,19 +218,19 @@ def test_variables_come_back_when_spark_does_not_start(monkeypatch: pytest.Monke
 def test_spark_gets_a_quarter_of_the_memory_from_1_to_8_gib(
     monkeypatch: pytest.MonkeyPatch, gib: int | None, memory: str
 ) -> None:
-    def told(name: str) -> int:
+    def reported(name: str) -> int:
         if gib is None:
             raise ValueError(name)
         return {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gib << 18}[name]
 
-    monkeypatch.setattr(os, "sysconf", told)
+    monkeypatch.setattr(os, "sysconf", reported)
     assert session._driver_memory() == memory
 
 
 # How much there is to do.
 
 
-def test_what_holds_little_is_told_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_little_is_reported_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert LITTLE_BYTES == 8 * 1024 * 1024
     monkeypatch.setattr(sources_session, "LITTLE_BYTES", 10)
     lake = tmp_path / "lake"

@@ -86,7 +86,7 @@ def test_a_unit_of_places_is_doubted_by_extent_and_speeds(changed: dict[str, obj
         assert doubts(units, **changed) == []
 
 
-def test_kilometres_are_told_with_both_speeds() -> None:
+def test_kilometres_are_reported_with_both_speeds() -> None:
     found = replace(TOWN, box=(1.0, 2.0, 1.5, 2.3), speed_m_s=0.01)
     assert doubts_about(found, ANYTHING) == [
         "x and y look like kilometres: all positions lie within 0.5 x 0.3 m, and from row to row nodes would move at "
@@ -119,7 +119,7 @@ def test_milliseconds_are_suspected_by_speeds_and_by_gaps(changed: dict[str, obj
     assert doubts("s", **changed) == doubts("ms", **changed) == []
 
 
-def test_milliseconds_are_told_with_what_was_found() -> None:
+def test_milliseconds_are_reported_with_what_was_found() -> None:
     found = replace(TOWN, given_speed_m_s=10.0, speed_m_s=0.01)
     assert doubts_about(found, ANYTHING) == [
         "times look like milliseconds: the trace's own speeds (10.0 m/s) are about 1000 times those from row to row "
@@ -205,7 +205,7 @@ def test_two_units_of_one_kind_contradict_each_other(text: str) -> None:
         (-5.5, "-5.5 s"),
     ],
 )
-def test_times_since_the_epoch_are_told_as_dates(time_s: float, words: str) -> None:
+def test_times_since_the_epoch_are_reported_as_dates(time_s: float, words: str) -> None:
     assert as_date(time_s) == words
 
 

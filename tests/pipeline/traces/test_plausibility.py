@@ -329,5 +329,5 @@ def test_windows_areas_and_publishers_are_doubted(
         (1769443022.0, 1e14, "1769443022 to 1e+14 s"),
     ],
 )
-def test_a_part_of_a_trace_with_dates_is_told_as_dates(start_s: float, end_s: float, expected: str) -> None:
+def test_a_part_of_a_trace_with_dates_is_reported_as_dates(start_s: float, end_s: float, expected: str) -> None:
     assert as_span(start_s, end_s) == expected

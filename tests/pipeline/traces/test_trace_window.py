@@ -253,7 +253,7 @@ def test_positions_outside_of_the_area_are_doubted_from_a_metre_on() -> None:
     assert "5% of the positions" in _area_doubts(scenario(area=area), late)[0], "at one of twenty moments"
 
 
-def test_events_of_publishers_that_are_not_there_are_told() -> None:
+def test_events_of_publishers_that_are_not_there_are_reported() -> None:
     there = paths(("a", 0.0, 0.0, 10.0, 50.0))
 
     def doubts(*events: tuple[str, float], start_s: float | None = 1000.0) -> list[str]:

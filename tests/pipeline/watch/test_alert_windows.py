@@ -163,7 +163,7 @@ def test_a_line_says_what_it_is_about(notice: AlertNotice, about: str, capsys: p
     assert capsys.readouterr().err == f"earshot: alert raised: lost > 1 for 1m ({about})\n"
 
 
-def test_an_alert_that_cannot_be_written_or_sent_is_told(
+def test_an_alert_that_cannot_be_written_or_sent_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []

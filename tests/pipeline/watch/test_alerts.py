@@ -150,7 +150,7 @@ NOTICE = AlertNotice("raised", "delivery_ratio < 0.95 for 2m", "n", "steam", "ty
 
 def test_a_notice_goes_to_a_file_a_command_and_a_webhook(tmp_path: Path) -> None:
     to_file(tmp_path / "alerts.jsonl")(NOTICE)
-    to_command(f"cat > {tmp_path / 'told'}; echo done > {tmp_path / 'done'}")(NOTICE)
+    to_command(f"cat > {tmp_path / 'reported'}; echo done > {tmp_path / 'done'}")(NOTICE)
     posted: list[dict[str, Any]] = []
 
     class Office(http.server.BaseHTTPRequestHandler):
@@ -172,7 +172,7 @@ def test_a_notice_goes_to_a_file_a_command_and_a_webhook(tmp_path: Path) -> None
     expected = json.loads(NOTICE.json())
     assert expected["key"] == "Siren"
     assert posted == [expected]
-    assert json.loads((tmp_path / "told").read_text()) == expected
+    assert json.loads((tmp_path / "reported").read_text()) == expected
     assert json.loads((tmp_path / "alerts.jsonl").read_text()) == expected
 
 

@@ -39,7 +39,7 @@ def test_a_watch_without_records_or_with_clocks_ahead_has_no_lag() -> None:
     assert exported(None) == {}
 
 
-def test_figures_are_told_by_group_but_not_by_minute_and_what_is_not_known_is_left_out() -> None:
+def test_figures_are_reported_by_group_but_not_by_minute_and_what_is_not_known_is_left_out() -> None:
     sums = MetricSums(7, 10, 8, 6, 30, 6, {0.1: 4, 2.0: 2})
     empty = MetricSums(1)
     minute = (*ALL[:2], "minute", "3")
@@ -64,7 +64,7 @@ def test_latencies_are_counted_up_to_the_end_of_each_bucket() -> None:
     assert round(total, 9) == 66.51
 
 
-def test_losses_are_told_by_type_area_and_reason() -> None:
+def test_losses_are_reported_by_type_area_and_reason() -> None:
     metrics = RunningMetrics()
     row = {"network": "net", "protocol": "steam", "type": "News", "area": "0,0", "minute": "1", "reason": "never heard"}
     counts = {"events": 0, "pairs": 4, "wanted": 1, "got": 0, "latency_s": None, "hops": 0, "hops_counted": 0}

@@ -135,8 +135,8 @@ def test_only_sessions_with_something_new_are_read(tmp_path: Path) -> None:
     written(tmp_path, "s.jsonl", "ab\ncd\n")
     folder = str(tmp_path)
     until = ReadPosition(1, 6, False)
-    (told,) = pieces_between({folder: {"s": str(ReadPosition(1, 3, False))}}, {folder: {"s": str(until)}})
-    assert told == (f"{folder}/s", until, [Piece(f"{folder}/s", str(tmp_path / "s.jsonl"), 3, 6, 1)])
+    (reported,) = pieces_between({folder: {"s": str(ReadPosition(1, 3, False))}}, {folder: {"s": str(until)}})
+    assert reported == (f"{folder}/s", until, [Piece(f"{folder}/s", str(tmp_path / "s.jsonl"), 3, 6, 1)])
     same = {folder: {"s": str(until)}}
     assert list(pieces_between(same, same)) == list(pieces_between({}, same, same)) == []
     ((_, _, (piece,)),) = pieces_between({}, same)

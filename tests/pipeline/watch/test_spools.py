@@ -26,12 +26,12 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A simulated run under its own id, and the spools of the same run as `told-gossip`."""
+    """A simulated run under its own id, and the spools of the same run as `reported-gossip`."""
     folder = tmp_path_factory.mktemp("spools")
     lake = Lake(spark, folder / "lake")
     run_campaign(lake, campaign("truth", [small_city()], {"gossip": {}}, [0]))
-    kept = keep_spools(lake, [str(write_spools(folder / "spools", recorded("gossip", folder)))], "told")
-    assert (kept.runs, kept.rejected, kept.nodes) == (["told-gossip"], 0, 26)
+    kept = keep_spools(lake, [str(write_spools(folder / "spools", recorded("gossip", folder)))], "reported")
+    assert (kept.runs, kept.rejected, kept.nodes) == (["reported-gossip"], 0, 26)
     return lake
 
 
@@ -53,7 +53,7 @@ def figures(lake: Lake, campaign_name: str) -> dict[tuple[str, str, str], float]
 
 
 def test_spools_are_measured_as_the_simulated_run_they_were_written_from(lake: Lake) -> None:
-    truth, spooled = figures(lake, "truth"), figures(lake, "told")
+    truth, spooled = figures(lake, "truth"), figures(lake, "reported")
     assert truth["expected", "all", ""] > 50
     assert 0.5 < truth["delivery_ratio", "all", ""] < 1.0
     # Spools do not say how far the radio reached, so what was reachable is not known of them.
@@ -64,9 +64,9 @@ def test_spools_are_measured_as_the_simulated_run_they_were_written_from(lake: L
 
 
 def test_why_answers_for_a_live_run(lake: Lake) -> None:
-    pair = lake.read("expected", workload="told-gossip").orderBy("event", "node").first()
+    pair = lake.read("expected", workload="reported-gossip").orderBy("event", "node").first()
     assert pair is not None
-    answer = ask_why(lake.arrow, "told-gossip", pair["event"], pair["node"])
+    answer = ask_why(lake.arrow, "reported-gossip", pair["event"], pair["node"])
     assert answer.expected
 
 
@@ -81,8 +81,13 @@ def test_lines_that_are_no_records_are_rejects_on_the_command_line(lake: Lake, t
         file.write('{"time":2.0,"no')
     asked = ["ingest", str(spools), "--format", "spool", "--lake", lake.name, "--json"]
     done = CliRunner().invoke(earshot, asked, catch_exceptions=False, standalone_mode=False)
-    told = json.loads(done.stdout)
-    assert (told["name"], told["runs"], told["records"], told["rejected"]) == ("monday", ["monday-flooding"], 400, 4)
+    reported = json.loads(done.stdout)
+    assert (reported["name"], reported["runs"], reported["records"], reported["rejected"]) == (
+        "monday",
+        ["monday-flooding"],
+        400,
+        4,
+    )
     rows = lake.read("rejects", trace="monday").orderBy("detail").collect()
     assert [row["detail"].split(": ", 1)[1][:24] for row in rows] == [
         "not a record: JSON is ma",

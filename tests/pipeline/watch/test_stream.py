@@ -523,14 +523,14 @@ def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: Spar
     lake = Lake(spark, tmp_path / "lake")
     recorder = Recorder(tmp_path / "spools")
     (wanted := tmp_path / "wanted.txt").write_text("Siren: speed > 10\n")
-    told: list[Commit] = []
+    reported: list[Commit] = []
 
     def publish(number: int) -> None:
         event = json.dumps({"type": "Siren", "id": f"e{number}", "source": "a", "content": {"speed": 20}})
         recorder.write([Record(float(number), "a", "publish", event=f"e{number}", detail=event)])
 
     (tmp_path / "spools").mkdir()
-    watch = Watch(lake, [str(tmp_path / "spools")], SETTINGS, wanted, told.append)
+    watch = Watch(lake, [str(tmp_path / "spools")], SETTINGS, wanted, reported.append)
     with watch.running() as query:
         with pytest.raises(UsageError, match="runs already"), Watch(lake, [str(tmp_path)], SETTINGS).running():
             pass
@@ -542,7 +542,7 @@ def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: Spar
         query.processAllAvailable()
     assert not query.isActive
     recorder.close()
-    assert [(commit.batch, commit.counts["records"], len(commit.wrong)) for commit in told] == [
+    assert [(commit.batch, commit.counts["records"], len(commit.wrong)) for commit in reported] == [
         (0, 0, 0), (1, 1, 0), (2, 2, 1)
     ]  # fmt: skip
     rows = lake.read("watched_matches").orderBy("event").collect()
@@ -552,7 +552,7 @@ def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: Spar
     ]
     last = watch.last()
     assert last is not None
-    assert {**last.counts, "watch": None} == {**told[-1].counts, "watch": None}
+    assert {**last.counts, "watch": None} == {**reported[-1].counts, "watch": None}
     shutil.rmtree(tmp_path / "lake/_watches/live/checkpoint")
     with pytest.raises(LakeError, match="take another --name"), watch.running():
         pass

@@ -136,7 +136,7 @@ def test_a_torn_line_waits_for_its_end_and_a_line_longer_than_the_quota_is_read_
     assert (follower.read, follower.problems) == ({"a-1": [1.0]}, [])
 
 
-def test_segments_that_vanish_unread_are_told(tmp_path: Path) -> None:
+def test_segments_that_vanish_unread_are_reported(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", 1, segment_bytes=10)
     for number in range(4):
         spool.write(Record(float(number), "a", "note"))
@@ -406,7 +406,7 @@ def test_settings_check_themselves() -> None:
             WatchSettings(**wrong)
 
 
-def test_a_watch_counts_so_unless_it_is_told_otherwise() -> None:
+def test_a_watch_counts_so_unless_it_is_set_otherwise() -> None:
     found = WatchSettings()
     assert (found.name, found.delay_s, found.patience_s, found.cell_m, found.every_s, found.forget_s, found.keep_s) == (
         "live", 10.0, 30.0, 1000.0, 2.0, 3600.0, None,

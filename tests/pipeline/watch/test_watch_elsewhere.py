@@ -74,7 +74,7 @@ def command(folder: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "earshot", "watch", f"{folder}/spools", "--out", f"{folder}/lake", *ways, *options]
 
 
-def told(folder: Path, *options: str) -> list[dict[str, Any]]:
+def reported(folder: Path, *options: str) -> list[dict[str, Any]]:
     """What `earshot watch --once` says of its batches."""
     done = subprocess.run([*command(folder, "--once"), *options], capture_output=True, text=True, check=False)
     assert (done.stderr, done.returncode) == ("", 0)
@@ -97,7 +97,7 @@ def test_a_watch_on_a_connect_server_is_killed_and_goes_on_here_and_there(
         (second,) = watched(lake, tmp_path / "spools")
         recorder.write(third(records, 2))
         recorder.close()
-        (last,) = told(tmp_path, "--remote", address)
+        (last,) = reported(tmp_path, "--remote", address)
     assert [first["batch"], second.batch, last["batch"]] == [0, 1, 2]
     assert without_folders(content(lake)) == truth
 
@@ -109,7 +109,7 @@ def test_a_watch_on_a_cluster(spark: SparkSession, records: list[Record], truth:
     small = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": QUICK, "spark.driver.memory": "512m"}
     options = [word for name, value in small.items() for word in ("--conf", f"{name}={value}")]
     with running_cluster(tmp_path / "cluster", workers=1) as cluster:
-        (only,) = told(tmp_path, "--master", cluster.master, *options)
+        (only,) = reported(tmp_path, "--master", cluster.master, *options)
     assert only["records"] == len(records)
     assert without_folders(content(Lake(spark, tmp_path / "lake"))) == truth
 

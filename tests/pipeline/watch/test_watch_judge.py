@@ -116,7 +116,7 @@ def test_events_are_judged_from_the_last_settled_on_and_settle_with_their_patien
     assert nobody.verdict(records(published("new", 15.0)))[0] == []
 
 
-def test_deliveries_that_come_too_late_to_count_are_told_with_how_much() -> None:
+def test_deliveries_that_come_too_late_to_count_are_reported_with_how_much() -> None:
     rows = (
         published("old", 4.0), row("deliver", 12.0, "b", "old"), row("deliver", 12.0, "c", "old", batch=1),
         row("deliver", 10.0, "b", "unknown"), row("deliver", 20.0, "c", "unknown"),

@@ -168,8 +168,8 @@ def test_the_watermark_is_the_delay_behind_the_newest_record_and_waits_for_sessi
 def test_the_source_of_spools_reads_its_options() -> None:
     plain = SpoolSource({"path": "/spools"})
     assert (plain._folders(), plain._tasks()) == (["/spools"], 2)
-    told = SpoolSource({"path": "/spools", "folders": '["/a", "/b"]', "tasks": "7"})
-    assert (told._folders(), told._tasks()) == (["/a", "/b"], 7)
+    reported = SpoolSource({"path": "/spools", "folders": '["/a", "/b"]', "tasks": "7"})
+    assert (reported._folders(), reported._tasks()) == (["/a", "/b"], 7)
     assert SpoolSource({})._folders() == []
 
 
@@ -200,7 +200,7 @@ def test_a_recording_is_a_run_from_the_first_record_of_its_network_to_the_last()
     assert _run_row(unknown, "m", "m", (unknown[0].network, "cbf"))["network"] == "live"
 
 
-def test_a_watch_runs_until_it_is_stopped_unless_it_is_told_otherwise(
+def test_a_watch_runs_until_it_is_stopped_unless_it_is_set_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[bool] = []

@@ -47,7 +47,7 @@ def put_batch(
 
 
 def live_records(folder: Path, start: float) -> list[dict[str, Any]]:
-    """A simulated log's first seconds, as live nodes would have told it."""
+    """A simulated log's first seconds, as live nodes would have reported it."""
     beacons = [("kind", "!=", "receive"), ("event", "!=", "")]  # who hears that everybody is there does not matter
     spoken = [[("time", ">=", start), ("time", "<", start + 8.0), one] for one in beacons]
     rows = pq.read_table(folder / "log.parquet", filters=spoken).to_pylist()

@@ -58,7 +58,7 @@ def test_sources_and_members_expire_after_more_than_three_silent_periods() -> No
     assert (agent.register, agent.members) == ({}, {})
 
 
-def test_without_agents_what_expired_is_told_to_the_node_itself() -> None:
+def test_without_agents_what_expired_is_reported_to_the_node_itself() -> None:
     alone = CoddSettings(directory_s=30.0)
     node = directory("a", alone)
     node.on_agent_packet(Register("s#1", ("Document",)), "s", 10.0)

@@ -307,7 +307,7 @@ def test_a_node_without_the_subscription_withdraws_it_where_the_notification_cam
     ]
 
 
-def told(number: int, hops: int, index: int, publisher: str = "p") -> Notify:
+def reported(number: int, hops: int, index: int, publisher: str = "p") -> Notify:
     """A notification through the point of this index, whose rendezvous cell is (7, index)."""
     event = Event("cars").stamped(id=f"e{number}", source=publisher, time=3.0)
     return Notify(Heading((0, 0), "me"), hops, event, publisher, index, (7, index))
@@ -326,28 +326,28 @@ def pruned(effects: Sequence[Effect]) -> list[tuple[Cell, int, str]]:
 
 def test_when_all_points_have_brought_an_event_the_longer_paths_are_pruned() -> None:
     machine = subscriber_at_three_points()
-    first = machine.hear(told(1, 6, 2), "east", 4.0)
+    first = machine.hear(reported(1, 6, 2), "east", 4.0)
     assert [one.event.id for one in first if isinstance(one, Deliver)] == ["e1"]
     assert StartTimer(("choose", "cars", "p"), at=5.5) in first
-    assert machine.hear(told(1, 5, 0), "east", 4.1) == [], "it is no longer new, and the timer runs already"
-    assert pruned(machine.hear(told(1, 4, 1), "east", 4.2)) == [((7, 0), 0, "p"), ((7, 2), 2, "p")]
+    assert machine.hear(reported(1, 5, 0), "east", 4.1) == [], "it is no longer new, and the timer runs already"
+    assert pruned(machine.hear(reported(1, 4, 1), "east", 4.2)) == [((7, 0), 0, "p"), ((7, 2), 2, "p")]
     assert machine.wake(("choose", "cars", "p"), 5.5) == [], "it has chosen"
 
 
 def test_a_path_that_brings_something_after_it_was_pruned_is_pruned_again() -> None:
     machine = subscriber_at_three_points()
     for index, hops in enumerate((4, 5, 6)):
-        machine.hear(told(1, hops, index), "east", 4.0)
-    assert pruned(machine.hear(told(2, 2, 2), "east", 5.0)) == [((7, 2), 2, "p")]
-    assert pruned(machine.hear(told(2, 4, 0), "east", 5.1)) == []
+        machine.hear(reported(1, hops, index), "east", 4.0)
+    assert pruned(machine.hear(reported(2, 2, 2), "east", 5.0)) == [((7, 2), 2, "p")]
+    assert pruned(machine.hear(reported(2, 4, 0), "east", 5.1)) == []
 
 
 def test_paths_that_bring_nothing_in_time_are_not_waited_for() -> None:
     machine = subscriber_at_three_points()
-    machine.hear(told(1, 6, 2), "east", 4.0)
-    machine.hear(told(1, 4, 0), "east", 4.1)
+    machine.hear(reported(1, 6, 2), "east", 4.0)
+    machine.hear(reported(1, 4, 0), "east", 4.1)
     assert pruned(machine.wake(("choose", "cars", "p"), 5.5)) == [((7, 2), 2, "p")]
-    late = machine.hear(told(1, 3, 1), "east", 5.6)
+    late = machine.hear(reported(1, 3, 1), "east", 5.6)
     assert pruned(late) == [((7, 0), 0, "p")], "a better path that is new replaces the best"
     assert machine.wake(("choose", "cars", "stranger"), 5.7) == machine.wake(("choose", "buses", "p"), 5.7) == []
 
@@ -355,8 +355,8 @@ def test_paths_that_bring_nothing_in_time_are_not_waited_for() -> None:
 def test_each_publisher_has_a_path_of_its_own() -> None:
     machine = subscriber_at_three_points()
     for index, hops in enumerate((4, 5, 6)):
-        machine.hear(told(1, hops, index), "east", 4.0)
-    other = machine.hear(told(3, 4, 2, "q"), "east", 4.5)
+        machine.hear(reported(1, hops, index), "east", 4.0)
+    other = machine.hear(reported(3, 4, 2, "q"), "east", 4.5)
     assert StartTimer(("choose", "cars", "q"), at=6.0) in other
     assert pruned(other) == []
     assert {name: choice.best for name, choice in machine.subscribed["cars"].choices.items()} == {"p": 0, "q": None}

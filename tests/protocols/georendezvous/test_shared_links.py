@@ -50,7 +50,7 @@ def test_cells_are_larger_where_the_papers_would_be_empty() -> None:
     assert PAPER.side_m == pytest.approx(PAPER.range_m / (2 * math.sqrt(2)))
 
 
-def test_a_user_is_told_which_side_cells_have_and_why() -> None:
+def test_a_user_is_reported_which_side_cells_have_and_why() -> None:
     def doubts(**given: Any) -> str:
         return " ".join(GeoRendezvous.doubts(GeoRendezvousSettings(range_m=160.0, **given)))
 
@@ -132,8 +132,8 @@ def test_one_member_hands_a_newcomer_what_it_lacks_and_tells_the_others() -> Non
     cell.on_record(new, 4.0)
     for since, owners in ((-math.inf, ["new", "old"]), (2.0, ["new"])):
         cell.newcomer("late", 5.0, since)
-        told, *handed = cell.hand_keys_to("late", 5.0)
-        assert told == Broadcast(Keep((0, 0), (), "late"))
+        reported, *handed = cell.hand_keys_to("late", 5.0)
+        assert reported == Broadcast(Keep((0, 0), (), "late"))
         assert [(effect.peer, [one.owner for one in effect.packet.records]) for effect in handed] == [("late", owners)]
     cell.newcomer("late", 6.0, 5.5)
     assert cell.hand_keys_to("late", 6.0) == []

@@ -379,7 +379,7 @@ def test_digests_take_turns_where_one_cannot_hold_all_events() -> None:
     a = node(settings=HearsaySettings(digest_bytes=16, digest_bits=8))
     for k in range(40):
         a.hear(said(Event("CD", id=f"x-{k}", source="x", time=10.0 + k)), "s", now=50.0)
-    told: set[str] = set()
+    reported: set[str] = set()
     for _ in range(5):
         a.hellos += 1
         span, events = a.span_to_tell()
@@ -388,8 +388,8 @@ def test_digests_take_turns_where_one_cannot_hold_all_events() -> None:
         until = span.until or max(quarters) + 1
         covered = [k for k, quarter in enumerate(quarters) if span.since <= quarter < until]
         assert events == [f"x-{k}" for k in covered]
-        told |= set(events)
-    assert len(told) == 40
+        reported |= set(events)
+    assert len(reported) == 40
 
 
 # Without a place.

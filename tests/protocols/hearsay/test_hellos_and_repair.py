@@ -131,7 +131,7 @@ def test_the_announced_interval_is_rounded_up_and_bounded() -> None:
     assert greeting(node(channel=slow).wake("check", 1.0)).again_s == 0xFFFF
 
 
-def test_velocities_are_told_in_tenths_and_bounded() -> None:
+def test_velocities_are_reported_in_tenths_and_bounded() -> None:
     assert greeting(node(moving=Velocity(20_000.0, -20_000.0)).wake("check", 1.0)).velocity == (100_000, -100_000)
     assert greeting(node(moving=Velocity(-0.06, 0.04)).wake("check", 1.0)).velocity == (-1, 0)
 

@@ -19,7 +19,7 @@ SETTLED_S = 20.0 * 3.0 * 3.0 * 0.003
 
 
 class Watched(Reach):
-    """A reach that notes what it is told."""
+    """A reach that notes what it observes."""
 
     def __init__(self) -> None:
         super().__init__(100.0, 4.0)

@@ -330,10 +330,10 @@ def test_positions_are_sampled_at_an_interval() -> None:
 
 
 def test_progress_is_reported_from_the_beginning_to_the_end() -> None:
-    told: list[float] = []
-    Engine(flooding(), standing((0, 0)), UnitDisk(), Workload([]), duration_s=7.0, progress=told.append).run()
-    assert (told[0], told[-1], len(told)) == (0.0, 7.0, 201)
-    assert told == sorted(told)
+    reported: list[float] = []
+    Engine(flooding(), standing((0, 0)), UnitDisk(), Workload([]), duration_s=7.0, progress=reported.append).run()
+    assert (reported[0], reported[-1], len(reported)) == (0.0, 7.0, 201)
+    assert reported == sorted(reported)
 
 
 # One exchange, through the engine and by hand.

@@ -96,19 +96,19 @@ def test_a_quantile_is_the_least_value_that_so_many_do_not_exceed(count: int, sh
 
 
 def test_the_steps_of_sumo_come_before_what_else_is_added_for_their_times() -> None:
-    told: list[object] = []
+    reported: list[object] = []
     coupling = Coupling.__new__(Coupling)
-    coupling._times, coupling._step = [0.0, 1.0, 2.0], told.append  # type: ignore[method-assign]
+    coupling._times, coupling._step = [0.0, 1.0, 2.0], reported.append  # type: ignore[method-assign]
     engine = SimpleNamespace(queue=Queue(), schedule=None)
-    engine.queue.at(1.0, Priority.WORLD, told.append, "was there before")
+    engine.queue.at(1.0, Priority.WORLD, reported.append, "was there before")
     coupling.attach(engine)  # type: ignore[arg-type]
-    engine.queue.at(1.0, Priority.WORLD, told.append, "a node comes")
-    engine.queue.on_air(0.0, told.append, "a packet arrives")
+    engine.queue.at(1.0, Priority.WORLD, reported.append, "a node comes")
+    engine.queue.on_air(0.0, reported.append, "a packet arrives")
     engine.queue.run(9.0)
-    assert told == [0, "a packet arrives", "was there before", 1, "a node comes"], "the last time only ends a step"
+    assert reported == [0, "a packet arrives", "was there before", 1, "a node comes"], "the last time only ends a step"
 
 
-def test_a_driver_is_told_of_events_that_its_own_node_received() -> None:
+def test_a_driver_is_reported_of_events_that_its_own_node_received() -> None:
     coupling = Coupling.__new__(Coupling)
     coupling._names, coupling._delivered = {3: "car"}, []
     event = Event("Jam", {"edge": "e"})

@@ -226,7 +226,7 @@ def test_airtime_is_recorded_each_ten_seconds_where_there_is_a_log() -> None:
 
 
 def test_progress_is_reported_in_even_steps_from_the_start_to_the_end() -> None:
-    told: list[float] = []
-    Engine(ALWAYS).played(progress=told.append)
-    assert (told[0], told[-1]) == (0.0, 10.0)
-    assert [later - earlier for earlier, later in pairwise(told)] == pytest.approx([0.05] * 200)
+    reported: list[float] = []
+    Engine(ALWAYS).played(progress=reported.append)
+    assert (reported[0], reported[-1]) == (0.0, 10.0)
+    assert [later - earlier for earlier, later in pairwise(reported)] == pytest.approx([0.05] * 200)

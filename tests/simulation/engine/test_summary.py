@@ -129,12 +129,12 @@ def chain(changes: dict[str, Any] | None = None) -> Scenario:
 
 def test_the_summary_of_a_chain_is_as_one_counts_by_hand() -> None:
     result = run(chain(), "flooding", seed=1)
-    told = summarise(chain(), result).as_dict()
+    reported = summarise(chain(), result).as_dict()
     bytes_each = next(packet.bytes_sent // packet.sends for packet in result.counts.packets.values())
-    assert told.pop("data_bytes") == pytest.approx(6 * bytes_each, abs=24)
-    assert told.pop("bytes_per_delivery") == pytest.approx(6 * bytes_each / 4, abs=6)
-    assert [told.pop(f"latency_{name}_s") for name in ("p50", "p95", "p99")] == pytest.approx([0.01, 0.02, 0.02])
-    assert told == {
+    assert reported.pop("data_bytes") == pytest.approx(6 * bytes_each, abs=24)
+    assert reported.pop("bytes_per_delivery") == pytest.approx(6 * bytes_each / 4, abs=6)
+    assert [reported.pop(f"latency_{name}_s") for name in ("p50", "p95", "p99")] == pytest.approx([0.01, 0.02, 0.02])
+    assert reported == {
         "scenario": "chain",
         "protocol": "flooding",
         "seed": 1,

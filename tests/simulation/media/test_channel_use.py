@@ -144,7 +144,7 @@ def test_an_ideal_radio_has_no_airtime() -> None:
     assert bench.rows("node", kind="airtime") == []
 
 
-def test_machines_are_told_how_busy_the_channel_is() -> None:
+def test_machines_are_reported_how_busy_the_channel_is() -> None:
     shares: dict[float, tuple[float, float]] = {}
     bench = Bench(standing((0, 0), (8, 0), (99, 0)), Contention(range_m=10.0, radio="lora-sf7"))
     bench.do(1.0, "a", say("x" * 100))

@@ -63,8 +63,8 @@ def test_legs_of_the_present_step() -> None:
     found.advance(4.0, {2: (40.0, 60.0)})
     legs = found.legs(3.25, 3.75)
     columns = (legs.node, legs.x_m, legs.y_m, legs.x_m_s, legs.y_m_s)
-    told = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
-    assert told == [(0, *away(0), 0, 0), (1, 5.0, 8.0, 0, 0), (2, 47.5, 67.5, -10.0, -10.0)]
+    reported = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
+    assert reported == [(0, *away(0), 0, 0), (1, 5.0, 8.0, 0, 0), (2, 47.5, 67.5, -10.0, -10.0)]
     for start, end in ((2.9, 3.5), (3.5, 4.1)):
         with pytest.raises(AssertionError, match="not within the present step"):
             found.legs(start, end)

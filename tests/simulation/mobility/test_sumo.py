@@ -49,7 +49,7 @@ class Idle(SettingsTable, frozen=True):
 
 
 class Careful(SettingsTable, frozen=True):
-    """Every car publishes once, when it enters; who is told drives slowly for a while."""
+    """Every car publishes once, when it enters; who receives that drives slowly for a while."""
 
     def types(self):
         return (EventType("Here", {"car": str}),)
@@ -60,10 +60,10 @@ class Careful(SettingsTable, frozen=True):
 
 class CarefulDrivers:
     def __init__(self):
-        self.told, self.seen = [], set()
+        self.reported, self.seen = [], set()
 
     def delivered(self, vehicle, event, now):
-        self.told.append((vehicle.name, event.source))
+        self.reported.append((vehicle.name, event.source))
         vehicle.slow_down(to_m_s=3.0, for_s=20.0)
 
     def step(self, traffic, now):
@@ -129,7 +129,7 @@ def test_in_step_with_idle_drivers_a_run_is_as_if_sumo_had_run_before() -> None:
         assert np.allclose(results[0].trajectories.positions(time), results[1].trajectories.positions(time), atol=1e-6)
 
 
-def test_drivers_who_are_told_slow_down() -> None:
+def test_drivers_who_are_reported_slow_down() -> None:
     alone, slowed = run(driven_by("Idle"), "flooding", seed=1), run(driven_by("Careful"), "flooding", seed=1)
     assert len(slowed.published) > 10
     assert len(slowed.deliveries) == 0, "nobody subscribes to Here"
@@ -152,7 +152,7 @@ def test_a_jam_warning_shortens_travel_times() -> None:
     assert means[1.0] < 0.85 * means[0.0]
 
 
-def test_the_drivers_of_the_guide_drive_slowly_where_ice_is_told(tmp_path) -> None:
+def test_the_drivers_of_the_guide_drive_slowly_where_ice_is_reported(tmp_path) -> None:
     guide = (JAM.parents[2] / "docs" / "extending.md").read_text()
     (block,) = re.findall(r"```python\n(.*?class Winter.*?)```", guide, re.DOTALL)
     (tmp_path / "winter.py").write_text(block)

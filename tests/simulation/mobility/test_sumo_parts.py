@@ -449,7 +449,7 @@ def test_a_configuration_cannot_name_files_by_entities_from_elsewhere(config: Pa
 
 
 class Shouting(SettingsTable, frozen=True):
-    """Drivers of which each publishes once, and who note what they are told."""
+    """Drivers of which each publishes once, and who note what reaches them."""
 
     def types(self) -> tuple[EventType, ...]:
         return (EventType("Here"),)
@@ -460,10 +460,10 @@ class Shouting(SettingsTable, frozen=True):
 
 class ShoutingDrivers:
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, float]] = []
+        self.reported: list[tuple[str, str, float]] = []
 
     def delivered(self, vehicle: Any, event: Event, now: float) -> None:
-        self.told.append((vehicle.name, event.type, now))
+        self.reported.append((vehicle.name, event.type, now))
 
     def step(self, traffic: Traffic, now: float) -> list[tuple[str, Event]]:
         return [(name, Event("Here")) for name in traffic.vehicles] if now == 0.5 else []
@@ -513,7 +513,7 @@ def test_a_vehicle_appears_announces_once_publishes_and_vanishes(fake: Callable[
         (0.0, 1, "appears"), (0.0, 1, "Announcement"),
         (0.5, 1, "vanishes"), (0.5, 2, "appears"), (0.5, 2, "Announcement"), (0.5, 1, "Event"), (0.5, 2, "Event"),
     ]  # fmt: skip
-    assert found._drivers.told == [("car.10", "Here", 0.5)]
+    assert found._drivers.reported == [("car.10", "Here", 0.5)]
     assert found.trajectories.presence == (ALWAYS, ((0.0, 0.5), (1.5, math.inf)), ((0.5, math.inf),))
 
 

@@ -425,6 +425,6 @@ def test_the_study_is_reproduced_from_the_command_line(tmp_path: Path) -> None:
     assert (tmp_path / "lake" / "studies" / "studies.html").exists()
     assert "| 1. " in page.read_text()
     # No case runs again. The terminal ends with the page's first sentence: how many hold, and how many by the mean.
-    told = CliRunner().invoke(earshot, ["reproduce", "codd", "--quick", "--lake", lake])
-    (count,) = [line for line in told.output.splitlines() if line.startswith("28 claims in their most natural")]
+    reported = CliRunner().invoke(earshot, ["reproduce", "codd", "--quick", "--lake", lake])
+    (count,) = [line for line in reported.output.splitlines() if line.startswith("28 claims in their most natural")]
     assert f"{count}. From " in page.read_text()
