@@ -35,7 +35,7 @@ EXPERIMENTS = (
         simulated,
         cases=[
             *cases(scenario=["city"], radio=[BASIC], rate=[1.0, 4.0, 8.0, 12.0, 16.0], protocol=LOADED, seed=SEEDS),
-            *cases(scenario=["city"], radio=[BASIC], rate=[32.0, 48.0, 64.0, 80.0], protocol=["hearsay"], seed=SEEDS),
+            *cases(scenario=["city"], radio=[BASIC], rate=[32.0, 48.0, 64.0], protocol=["hearsay"], seed=SEEDS),
             *cases(scenario=["disaster"], radio=[BASIC], rate=[1.0, 2.0, 4.0], protocol=LOADED, seed=SEEDS),
             *cases(scenario=["disaster"], radio=[BASIC], rate=[8.0], protocol=["hearsay"], seed=SEEDS),
         ],
