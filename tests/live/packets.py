@@ -126,7 +126,7 @@ def value(random: Random, kind: Any, name: str = "", worst: Worst = False) -> An
         case inspect.TupleType():
             return tuple(value(random, one, name, worst) for one in kind.item_types)
         case inspect.VarTupleType() | inspect.ListType():
-            many = random.choice((1, 8) if worst else (0, 1, 2, 5))
+            many = max(random.choice((1, 8) if worst else (0, 1, 2, 5)), getattr(kind, "min_length", None) or 0)
             if worst and random.random() < 0.02:
                 many = min(60, kind.max_length or 60)  # about as many of the longest texts as a packet holds
             return tuple(value(random, kind.item_type, name, worst) for _ in range(many))

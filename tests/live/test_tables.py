@@ -34,7 +34,7 @@ SHARE = 4
 RELEASED_BYTES = 64_000
 "What a table may hold after an hour of silence,"
 REMEMBERED = (
-    *("keys", "_order", "_delivered", "_could_match", "known"),  # ids and names
+    *("keys", "_order", "_delivered", "_delivered_before", "_could_match", "known"),  # ids and names
     *("held", "stranded", "by_id", "_masks", "_ends"),  # events that are still alive by what they say
     *("early", "links", "strangers._entries"),  # what may still get its turn
     *("table", "_parts", "_by_type"),  # what brokers report of subscribers elsewhere, bounded by its texts
