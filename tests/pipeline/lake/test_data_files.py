@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from earshot.errors import LakeError
 from earshot.pipeline.lake import data_files
-from earshot.pipeline.lake.data_files import DataFile, DataFiles, file_schema, folder_of, partition_text
+from earshot.pipeline.lake.data_files import DataFile, DataFiles, Draft, file_schema, folder_of, partition_text
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.lake.tables import CONTACTS, EXPECTED, METRICS, REACHABLE, arrow_schema
 
@@ -57,9 +58,9 @@ def test_a_partition_value_is_a_text(kind: Any, name: str, value: Any, text: str
 
 
 def test_what_is_no_partition_is_refused() -> None:
-    with pytest.raises(LakeError, match="^contacts is partitioned by trace, range_m, not by node$"):
+    with pytest.raises(LakeError, match=r"^contacts is partitioned by trace, range_m, not by node$"):
         partition_text(CONTACTS, "node", "a")
-    with pytest.raises(LakeError, match="^trace must not be empty$"):
+    with pytest.raises(LakeError, match=r"^trace must not be empty$"):
         partition_text(CONTACTS, "trace", "")
 
 
@@ -117,13 +118,29 @@ def test_a_draft_is_written_by_others_and_is_a_file_afterwards(files: DataFiles)
     assert len(on_disk(files)) == 2
 
 
-@pytest.mark.parametrize("is_begun", [True, False])
-def test_a_draft_that_fails_leaves_no_file(files: DataFiles, is_begun: bool) -> None:
-    with pytest.raises(ZeroDivisionError), files.draft("contacts", trace="city", range_m=1) as draft:
-        if is_begun:
-            draft.path.write_text("half")
+def failed_draft(files: DataFiles, content: bytes | None) -> Draft:
+    """A draft whose writer fails: after it wrote that, or before it wrote anything."""
+    drafts = []
+    with suppress(ZeroDivisionError), files.draft("contacts", trace="city", range_m=1) as draft:
+        drafts.append(draft)
+        if content is not None:
+            draft.path.write_bytes(content)
         raise ZeroDivisionError
+    return drafts[0]
+
+
+@pytest.mark.parametrize("content", [b"half", None])
+def test_a_draft_that_fails_leaves_no_file(files: DataFiles, content: bytes | None) -> None:
+    draft = failed_draft(files, content)
     assert (draft.file, on_disk(files)) == (None, [])
+
+
+def test_a_failed_draft_raises_what_its_writer_raised(files: DataFiles) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        files.draft("contacts", trace="city", range_m=1),
+    ):
+        raise ZeroDivisionError
 
 
 def test_a_draft_for_an_object_store_is_written_on_this_machine_first() -> None:
@@ -136,10 +153,8 @@ def test_a_draft_for_an_object_store_is_written_on_this_machine_first() -> None:
     assert draft.file is not None
     assert (draft.file.rows, draft.file.size_bytes) == (3, len(content))
     assert files.folder.read(f"contacts/{draft.file.path}") == content
-    with pytest.raises(ZeroDivisionError), files.draft("contacts", trace="city", range_m=1) as draft:
-        draft.path.write_bytes(content)
-        raise ZeroDivisionError
-    assert (len(on_disk(files)), draft.path.exists()) == (1, False)
+    failed = failed_draft(files, content)
+    assert (len(on_disk(files)), failed.path.exists()) == (1, False)
 
 
 def test_each_partition_of_a_tasks_rows_is_a_file(files: DataFiles) -> None:
@@ -188,10 +203,10 @@ def test_a_row_without_its_partition_is_refused_and_no_file_stays(
     workloads[at] = missing
     schema = arrow_schema(EXPECTED.name, with_partitions=True)
     batches = [pa.RecordBatch.from_pylist([{"workload": one, "event": "e"}], schema=schema) for one in workloads]
-    with pytest.raises(LakeError, match="^a row for expected has no value in workload$"):
+    with pytest.raises(LakeError, match=r"^a row for expected has no value in workload$"):
         files.write_batches("expected", batches, {})
     assert on_disk(files) == []
-    with pytest.raises(LakeError, match="^a row for contacts has no value in trace or range_m$"):
+    with pytest.raises(LakeError, match=r"^a row for contacts has no value in trace or range_m$"):
         files.write_batches("contacts", [contacts(("city", 1.0, "a"), ("city", None, "b"))], {})  # type: ignore[arg-type]
     assert on_disk(files) == []
 
