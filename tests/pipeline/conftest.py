@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from spark_on_duckdb import Session, instead_of_spark
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,9 @@ def wait_for() -> Callable[[Callable[[], object]], None]:
             pause.wait(0.05)
 
     return wait
+
+
+@pytest.fixture
+def quick_spark(monkeypatch: pytest.MonkeyPatch) -> Session:
+    """A session whose queries DuckDB runs, without a JVM."""
+    return instead_of_spark(monkeypatch)
