@@ -464,7 +464,7 @@ def _named(one: str | Column) -> str:
 
 def _dealt(rows: pa.Table, names: Sequence[str], tasks: int | None) -> list[pa.Table]:
     """The rows in parts: those of equal values together, in this number of parts or each by itself."""
-    keys = list(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
+    keys = list(zip(*(rows.column(name).to_pylist() for name in names), strict=True)) or list(range(rows.num_rows))
     place: dict[Any, int] = {}
     numbers = [place.setdefault(key, len(place) if tasks is None else len(place) % tasks) for key in keys]
     by_part: dict[int, list[int]] = {}

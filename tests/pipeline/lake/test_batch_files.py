@@ -211,6 +211,15 @@ def test_large_files_are_not_joined(lake: ArrowLake, files: BatchFiles, monkeypa
     assert spans(files) == [(0, 2), (3, 40)]
 
 
+@pytest.mark.parametrize(("size_bytes", "is_small"), [((32 << 20) - 1, True), (32 << 20, False)])
+def test_a_file_is_small_below_32_mebibytes(
+    files: BatchFiles, monkeypatch: pytest.MonkeyPatch, size_bytes: int, is_small: bool
+) -> None:
+    found = [DataFile(TABLE, f"b{batch}-{batch}-aa.parquet", 1, size_bytes, {"day": "d"}) for batch in range(2)]
+    monkeypatch.setattr(BatchFiles, "files", lambda _, until: found)  # noqa: ARG005
+    assert list(files._small(9, False)) == ([found] if is_small else [])
+
+
 def test_what_batches_replaced_is_noted_for_deletion(lake: ArrowLake, files: BatchFiles) -> None:
     put(lake, (0, 0), (1, 1))
     (first, second) = files.files()

@@ -222,7 +222,8 @@ def test_a_task_whose_rows_end_in_an_error_leaves_no_file(files: DataFiles) -> N
 
 
 @pytest.mark.parametrize(
-    ("sizes", "groups"), [([2, 1, 1], [3, 1]), ([3, 3], [3, 3]), ([7], [3, 3, 1]), ([2, 5], [3, 3, 1])]
+    ("sizes", "groups"),
+    [([2, 1, 1], [3, 1]), ([3, 3], [3, 3]), ([7], [3, 3, 1]), ([2, 5], [3, 3, 1]), ([2, 2, 2], [3, 1, 2])],
 )
 def test_rows_wait_for_a_whole_row_group(
     files: DataFiles, monkeypatch: pytest.MonkeyPatch, sizes: list[int], groups: list[int]

@@ -62,6 +62,14 @@ def test_an_old_lake_is_refused_with_the_command_and_converted_whole(old: Path) 
     assert again.output == f"{old} has no tables of the old form\n"
 
 
+def test_a_table_of_which_no_version_is_whole_is_not_there(tmp_path: Path) -> None:
+    old_partition(tmp_path, "positions/trace=city", 1, [{"node": "a"}], marked=False)
+    lake = ArrowLake(tmp_path)
+    assert lake.partitions("positions") == []
+    lake.write_rows("positions", [{"node": "b"}], trace="city")
+    assert lake.read("positions")["node"].to_pylist() == ["b"]
+
+
 def test_a_conversion_that_was_killed_is_begun_again(old: Path) -> None:
     lake = ArrowLake(old)
     # Killed after the commit of positions, before the old folders were removed.

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import deltalake
+import pyarrow as pa
 import pytest
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -18,7 +19,7 @@ from earshot.pipeline.lake import table_log
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.data_files import DataFile
 from earshot.pipeline.lake.table_log import Snapshot, TableLog
-from earshot.pipeline.lake.tables import CONTACTS, RUNS, TABLES, WATCHES, Table
+from earshot.pipeline.lake.tables import CONTACTS, RUNS, TABLES, WATCHES, Table, arrow_schema
 
 
 @pytest.fixture
@@ -359,3 +360,30 @@ def test_a_clustered_commit_that_is_overtaken_leaves_no_file_of_its_attempt(
     there = {path for path in lake.folder.files("runs") if path.endswith(".parquet")}
     (old,) = log_of(lake, RUNS).vacuum(0.0, dry_run=True)
     assert there == {f"runs/{file.path}" for file in snapshot_of(lake, RUNS).files} | {f"runs/{old}"}
+
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "joined"),
+    [
+        ([1] * 7, []),
+        ([1] * 8, range(8)),
+        ([1] * 7 + [32 * MEBIBYTE] * 5, []),
+        ([1] * 7 + [32 * MEBIBYTE - 1, 32 * MEBIBYTE], range(8)),
+    ],
+)
+def test_a_ninth_file_below_32_mebibytes_joins_the_small_ones(
+    lake: ArrowLake, monkeypatch: pytest.MonkeyPatch, sizes: list[int], joined: range
+) -> None:
+    log = log_of(lake, RUNS)
+    files = [DataFile("runs", f"{number}", 1, size, {}) for number, size in enumerate(sizes)]
+    monkeypatch.setattr(log, "keys", lambda some: {file.path: {(f"r{file.path}",)} for file in some})
+    rows = [{**dict.fromkeys(RUNS.columns), "run": name} for name in "xy"]
+    table = pa.Table.from_pylist(rows, schema=arrow_schema("runs", with_partitions=True))
+    monkeypatch.setattr(log, "read_file", lambda *_: table)
+    new = DataFile("runs", "new", 2, 1, {})
+    removed, added = log._recluster(Snapshot(1, files, []), {("new",)}, [new])
+    assert [int(file.path) for file in removed] == [*joined]
+    assert [file.rows for file in added] == ([2 * len(joined) + 2] if joined else [2])
