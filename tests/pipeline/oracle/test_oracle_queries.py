@@ -134,7 +134,10 @@ def test_a_node_is_there_from_its_first_moment_to_its_last(quick_spark: Session)
         for some, table in zip((events, wishes, positions), TABLES, strict=True)
     ]
     found = made[0].transform(expected_receivers(made[1], made[2])).collect()
-    assert sorted((row["event"], row["node"]) for row in found) == [("first", "n"), ("last", "n"), ("once", "once")]
+    there = [("first", "n"), ("last", "n"), ("once", "once")]
+    assert sorted((row["event"], row["node"]) for row in found) == there
+    whole = [frame.toArrow() for frame in made]
+    assert sorted((row["event"], row["node"]) for row in expected_of(*whole).to_pylist()) == there
 
 
 @pytest.mark.parametrize(
