@@ -385,10 +385,12 @@ class Frame:
         return Frame(self.sparkSession, self.source, self.conditions)
 
     def mapInArrow(self, task: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], ddl: str) -> Frame:
-        """A batch has at most three rows: a task must not count on having all of them at once."""
+        """A task gets several batches: it must not count on having all of its rows at once."""
         schema = schema_of(ddl)
         parts = self.split(self.toArrow())
-        found = [batch for part in parts for batch in task(iter(part.to_batches(max_chunksize=3)))]
+        found = [
+            batch for part in parts for batch in task(iter(part.to_batches(max_chunksize=max(3, part.num_rows // 3))))
+        ]
         return self.sparkSession.frame_of(_as(found, schema))
 
     # Answers.
