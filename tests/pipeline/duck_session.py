@@ -37,6 +37,7 @@ TEMPLATES = {
     "not": "(not {0})", "negative": "(-{0})", "isNull": "({0} is null)", "isnull": "({0} is null)",
     "isNotNull": "({0} is not null)", "floor": "floor({0})::bigint", "ceil": "ceil({0})::bigint",
     "pmod": "((({0} % {1}) + {1}) % {1})", "hypot": "sqrt({0} * {0} + {1} * {1})", "size": "len({0})",
+    "count_if": "count(*) filter (where {0})",
     "to_json": "to_json({0})::varchar", "percentile_approx": "quantile_disc({0}, {1})",
     "percentile": "quantile_cont({0}, {1})", "get": "({0})[{1} + 1]",
     "startswith": "starts_with({0}, {1})", "<=>": "({0} is not distinct from {1})",
@@ -136,6 +137,8 @@ class Frame:
     def __init__(self, session: DuckSession, table: pa.Table) -> None:
         self.sparkSession = session
         self.table = table
+        self.task: Any = None
+        "The number of the task that a row is dealt to; None: there is one task."
 
     @property
     def columns(self) -> list[str]:
@@ -189,7 +192,10 @@ class Frame:
         keys = [key if key.endswith((" nulls first", " nulls last")) else f"{key} nulls first" for key in keys]
         return self._sql(f"select * from t order by {', '.join(keys)}")
 
-    sort = sortWithinPartitions = orderBy
+    sort = orderBy
+
+    def sortWithinPartitions(self, *given: Any) -> Frame:
+        return self.orderBy(*given)._dealt(self.task)
 
     def limit(self, count: int) -> Frame:
         return Frame(self.sparkSession, self.table.slice(0, count))
@@ -197,7 +203,14 @@ class Frame:
     def _same(self, *_: Any) -> Frame:
         return self
 
-    coalesce = repartition = repartitionById = repartitionByRange = hint = persist = cache = unpersist = _same
+    coalesce = repartition = repartitionByRange = hint = persist = cache = unpersist = _same
+
+    def _dealt(self, task: Any) -> Frame:
+        self.task = task
+        return self
+
+    def repartitionById(self, tasks: int, number: Any) -> Frame:
+        return Frame(self.sparkSession, self.table)._dealt(number)
 
     # -- frames to frames
 
@@ -234,7 +247,12 @@ class Frame:
 
     def mapInArrow(self, task: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], ddl: str) -> Frame:
         schema = schema_of(ddl)
-        found = [pa.Table.from_batches([batch]) for batch in task(iter(self.table.to_batches()))]
+        parts = [self.table]
+        if self.task is not None:
+            numbered = self.withColumn("task number", self.task)
+            numbers = sorted({row["task number"] for row in numbered.collect()})
+            parts = [numbered.where(F.col("task number") == number).drop("task number").table for number in numbers]
+        found = [pa.Table.from_batches([batch]) for part in parts for batch in task(iter(part.to_batches()))]
         tables = [table.select(schema.names).cast(schema) for table in found]
         return Frame(self.sparkSession, pa.concat_tables([schema.empty_table(), *tables]))
 
