@@ -354,14 +354,13 @@ class Reader:
 
 
 class DuckSession:
-    """What stages ask of a Spark session."""
+    """What stages ask of a Spark session; as one over Connect, it has no Java."""
 
     version = "4.1.0"
-    _jsparkSession = None
+    _earshot_parallelism = 2
 
     def __init__(self) -> None:
         self.duck = duckdb.connect(config={"threads": 1})
-        self.sparkContext = SimpleNamespace(master="local[2]", defaultParallelism=2)
         self.sources: dict[str, Any] = {}
         self.dataSource = SimpleNamespace(register=lambda source: self.sources.update({source.name(): source}))
 
@@ -375,6 +374,9 @@ class DuckSession:
         found = self.duck.sql(text).to_arrow_table()
         whole = [pa.field(f.name, pa.int64() if pa.types.is_decimal(f.type) else f.type) for f in found.schema]
         return Frame(self, found.cast(pa.schema(whole)))  # sums of whole numbers
+
+    def interruptAll(self) -> None:
+        pass
 
     def range(self, start: int, end: int, step: int = 1, _parts: int = 1) -> Frame:
         return Frame(self, pa.table({"id": pa.array(range(start, end, step), pa.int64())}))
