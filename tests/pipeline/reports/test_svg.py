@@ -143,6 +143,18 @@ def test_values_of_an_axis_that_would_overlap_are_left_out() -> None:
     assert shown == ["0", "90"]
 
 
+def test_a_value_is_shown_where_four_pixels_are_left_to_the_one_before() -> None:
+    wide = width_of("abcd")
+
+    def shown(*values: float) -> list[str | None]:
+        paper = Axes(Scale(0, 500, 0, 500), Scale(0, 1, 300, 20), "x", "y", lambda _: "abcd", x_values=values)
+        return [part.get("x") for part in parts_of(paper) if part.text == "abcd"]
+
+    assert len(shown(100.0, 100.0 + wide + 3.9)) == 1
+    assert len(shown(100.0, 100.0 + wide + 4.1)) == 2
+    assert len(shown(100.0, 100.0 + wide, 100.0 + wide + 4.1)) == 2, "one that is left out takes no room"
+
+
 def test_axes_leave_room_for_the_widest_value() -> None:
     paper = axes(500, 300, (0, 10), (0, 1000), ("x", "y"), labels=(str, lambda value: "w" * len(f"{value:g}")))
     assert (paper.x.start, paper.x.end) == (pytest.approx(width_of("wwww") + 12), 486)
