@@ -27,7 +27,7 @@ from earshot.pipeline.traces.exact_contacts import (
 from earshot.records.trajectories import Legs, Trajectories, Trajectory
 from earshot.simulation.engine.oracle import is_up, up_intervals
 from earshot.simulation.faults import plan
-from earshot.simulation.media.links import Partitioned, scripted
+from earshot.simulation.media.links import LinkChange, LinkScript, Partitioned, scripted
 from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.scenario.library import load_scenario
 
@@ -212,3 +212,32 @@ def test_a_row_with_no_leg_on_either_side_is_a_leg_of_no_length_even_the_first()
         [5.0, 10.0, 7.0],
     )
     assert (legs.x_m.tolist(), legs.x_m_s.tolist()) == ([1.0, 0.0, 4.0], [0.0, 2.0, 0.0])
+
+
+def test_a_script_holds_links_up_and_down_while_both_nodes_are_there_and_leaves_the_rest_to_the_radio() -> None:
+    """a and b are near from 0 to 10 s, c is there from 4 to 8 s; a node d that the script names is not there."""
+    before = math.nextafter(2.0, -math.inf)
+    legs = Legs(*(np.array(column, dtype=float) for column in zip(
+        (0, 0, 10, 0, 0, 0, 0), (1, 0, 10, 1, 0, 0, 0), (2, 4, 8, 500, 0, 0, 0), strict=True
+    )))  # fmt: skip
+    by_radio = contact_columns([(0, 1, 0.0, 10.0)])
+
+    def found(script: LinkScript, until_s: float = 99.0) -> list[tuple[Any, ...]]:
+        contacts = with_script(by_radio, legs, ["a", "b", "c"], script, until_s)
+        return sorted(zip(*(column.tolist() for column in contacts), strict=True))
+
+    changes = (
+        LinkChange(time_s=5.0, a="b", b="a", state="free"), LinkChange(time_s=2.0, a="a", b="b", state="down"),
+        LinkChange(time_s=7.0, a="c", b="a", state="up"), LinkChange(time_s=1.0, a="a", b="d", state="up"),
+    )  # fmt: skip
+    assert found(LinkScript(changes=changes)) == [
+        (0, 1, 0.0, before), (0, 1, 5.0, 10.0), (0, 2, 7.0, 8.0),
+    ]  # fmt: skip
+    assert found(LinkScript(changes=changes), until_s=5.0) == [(0, 1, 0.0, before), (0, 1, 5.0, 10.0)]
+    assert found(LinkScript(changes=changes), until_s=4.9) == [(0, 1, 0.0, before)]
+    assert found(LinkScript(changes=changes[1:2])) == [(0, 1, 0.0, before)]
+    nothing = with_script(no_contacts(), legs, ["a", "b", "c"], LinkScript(graph=(("c", "b"), ("d", "a"))), 9.0)
+    assert sorted(zip(*(column.tolist() for column in nothing), strict=True)) == [(1, 2, 4.0, 8.0)]
+    of_graph = LinkScript(graph=(("a", "b"),), changes=(LinkChange(time_s=2.0, a="a", b="b", state="down"),))
+    graphed = with_script(no_contacts(), legs, ["a", "b", "c"], of_graph, 9.0)
+    assert sorted(zip(*(column.tolist() for column in graphed), strict=True)) == [(0, 1, 0.0, before)]
