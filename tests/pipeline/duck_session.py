@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -249,9 +250,8 @@ class Frame:
         schema = schema_of(ddl)
         parts = [self.table]
         if self.task is not None:
-            numbered = self.withColumn("task number", self.task)
-            numbers = sorted({row["task number"] for row in numbered.collect()})
-            parts = [numbered.where(F.col("task number") == number).drop("task number").table for number in numbers]
+            numbers = self.select(F.coalesce(self.task, F.lit(-1)).alias("number")).table.column("number")
+            parts = [self.table.filter(pc.equal(numbers, number)) for number in pc.unique(numbers).sort().to_pylist()]
         found = [pa.Table.from_batches([batch]) for part in parts for batch in task(iter(part.to_batches()))]
         tables = [table.select(schema.names).cast(schema) for table in found]
         return Frame(self.sparkSession, pa.concat_tables([schema.empty_table(), *tables]))
@@ -297,12 +297,11 @@ class Groups:
 
     def applyInArrow(self, task: Callable[..., pa.Table], ddl: str) -> Frame:
         schema = schema_of(ddl)
-        made = [schema.empty_table()]
-        for key in self.frame.select(*self.keys).distinct().orderBy(*self.keys).collect():
-            named = zip(self.keys, key, strict=True)
-            some = self.frame.where(" and ".join(f"{quoted(name)} = {value_sql(value)}" for name, value in named))
-            made.append(task(some.table).select(schema.names).cast(schema))
-        return Frame(self.frame.sparkSession, pa.concat_tables(made))
+        (key,) = self.keys
+        column = self.frame.table.column(key)
+        parts = [self.frame.table.filter(pc.equal(column, value)) for value in pc.unique(column).sort().to_pylist()]
+        made = [task(part).select(schema.names).cast(schema) for part in parts]
+        return Frame(self.frame.sparkSession, pa.concat_tables([schema.empty_table(), *made]))
 
 
 class Reader:

@@ -277,15 +277,6 @@ def test_batches_leave_the_window_some_at_a_time_and_leave_where_nodes_were(
     assert ("next", "b", True, True, 0.5, None, "0,0") in live.rows("watched_open", *PAIR)
 
 
-def test_a_window_of_which_all_leaves_is_folded_at_once(live: Live) -> None:
-    live.follow(FIRST)
-    live.follow([position("a", 2000.0)])
-    live.follow([position("a", 3000.0)])
-    step = live.watch().step
-    step.resume()
-    assert step.state.window == {0: 1060.0, 1: 2000.0, 2: 3000.0}
-
-
 def test_a_node_that_is_silent_for_long_is_forgotten_and_known_again_by_its_log(live: Live) -> None:
     settings = replace(SETTINGS, forget_s=100.0)
     live.follow(FIRST, settings=settings)
