@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from earshot.errors import UsageError
 from earshot.pipeline.watch import spool_segments
 from earshot.pipeline.watch.spool_segments import (
     Piece,
@@ -15,6 +16,10 @@ from earshot.pipeline.watch.spool_segments import (
     _end_of_line,
     _pieces,
     advance,
+    check_folders,
+    find_all,
+    find_segments,
+    is_spool,
     pieces_between,
     quiet_sessions,
     segments_in,
@@ -141,3 +146,51 @@ def test_only_sessions_with_something_new_are_read(tmp_path: Path) -> None:
     assert list(pieces_between(same, same)) == list(pieces_between({}, same, same)) == []
     ((_, _, (piece,)),) = pieces_between({}, same)
     assert (piece.start, piece.end) == (0, 6)
+
+
+def test_spools_are_found_below_a_folder_by_their_real_path_and_not_in_hidden_ones(tmp_path: Path) -> None:
+    for folder in ("b/deep", "a", ".hidden", "empty"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("b/deep/n-1-00001.jsonl", "a/m-1.open.jsonl", ".hidden/h-1.jsonl", "a/.p-1.jsonl", "a/notes.txt"):
+        (tmp_path / name).write_text("x\n")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    found = find_segments(str(tmp_path))
+    assert list(found) == [str(tmp_path / "a"), str(tmp_path / "b/deep")]
+    assert find_segments(str(tmp_path / "link")) == {str(tmp_path / "a"): found[str(tmp_path / "a")]}
+    assert find_all([str(tmp_path / "b"), str(tmp_path / "link")]) == found
+    assert segments_in(str(tmp_path / "absent")) == {}
+
+
+def test_a_folder_is_a_spool_if_its_first_segment_begins_with_a_record(tmp_path: Path) -> None:
+    assert not is_spool(str(tmp_path / "absent"))
+    assert not is_spool(str(tmp_path))
+    later = written(tmp_path, "n-1-00002.jsonl", "nonsense\n")
+    assert not is_spool(str(tmp_path))
+    first = written(tmp_path, "n-1-00001.jsonl", '{"time": 1.0, "node": "n", "kind": "join"}\nnonsense\n')
+    assert is_spool(str(tmp_path))
+    assert not is_spool(str(later))
+    first.write_text("nonsense\n")
+    assert not is_spool(str(tmp_path))
+    first.write_text("")
+    assert not is_spool(str(tmp_path))
+
+
+def test_folders_of_spools_are_named_once_and_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a").mkdir()
+    file = written(tmp_path, "file", "")
+    assert check_folders(["b", str(tmp_path / "a"), str(tmp_path / "b")], may_be_empty=True) == [
+        str(tmp_path / "a"), str(tmp_path / "b"),
+    ]  # fmt: skip
+    for folders, words in (
+        (["absent"], "no such folder: absent; nodes make it"),
+        ([str(file)], "is a file; give the folder"),
+        ([], "no spool was given"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            check_folders(folders, may_be_empty=True)
+    with pytest.raises(UsageError, match="no spool in a: it has no segment"):
+        check_folders(["a"], may_be_empty=False)
+    written(tmp_path / "a", "n-1-00001.jsonl", "")
+    assert check_folders(["a"], may_be_empty=False) == [str(tmp_path / "a")]
