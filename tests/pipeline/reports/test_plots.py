@@ -63,6 +63,27 @@ def test_a_point_is_the_mean_over_the_seeds_with_its_interval() -> None:
     assert (len(lines), lines[4].split(",")[:3]) == (7, ["gossip", "100", "0.42"])
 
 
+def test_the_interval_of_a_share_ends_at_one_and_that_of_an_amount_does_not() -> None:
+    """Two seeds, of which one is 0.2 above the other: the interval is wide."""
+
+    class Of(Tables):
+        def read(self, table: str) -> pa.Table:
+            if table == "runs":
+                return super().read(table)
+            names = ("delivery_ratio", "mine")
+            values = [(row["run"], name, 0.8 + 0.2 * row["seed"]) for row in self.runs for name in names]
+            return pa.Table.from_pylist(
+                [{"run": run, "metric": name, "by": "all", "key": "", "value": value} for run, name, value in values]
+            )
+
+    rows: Any = Of([run_row("cbf", 100, seed) for seed in range(2)])
+    (share,), (amount,) = (
+        read_plot(rows, "medium.range_m", name, "protocol").points for name in ("delivery_ratio", "mine")
+    )
+    assert (share.figure.mean, share.figure.low, share.figure.high) == (0.9, 0.0, 1.0)
+    assert (amount.figure.low, amount.figure.high > 1.5) == (0.0, True)
+
+
 def test_swept_keys_and_settings_are_columns_of_runs() -> None:
     found = run_columns([*ROWS, run_row("gossip", 100, 0, probability=0.6)])
     assert {row["medium.range_m"] for row in found} == {100, 150, 200}

@@ -343,8 +343,10 @@ def test_the_share_of_the_largest_component_ends_at_one_and_the_number_of_compon
         "connected components", ["time_s", "range_m", "components"],
     )  # fmt: skip
     assert (largest.table.title, largest.table.header[2]) == ("largest component", "largest_share")
-    heights = [float(y) for y in re.findall(r'<circle[^>]*cy="([-\\d.]+)"', components.drawing)]
-    assert all(0.0 <= y <= 400.0 for y in heights)
+    ticks = [
+        [float(text) for text in re.findall(r'"tick"[^>]*>([\d.]+)', one.drawing)] for one in (largest, components)
+    ]
+    assert (40.0 in ticks[0], 40.0 in ticks[1]) == (False, True)
 
 
 @pytest.mark.parametrize(
