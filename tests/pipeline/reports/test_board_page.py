@@ -335,3 +335,15 @@ def test_the_recommendation_is_a_verdict_a_table_and_three_folds(monkeypatch: py
     assert search == PageFold("How the search went", [])
     monkeypatch.setattr(board_page.text, "reasons_words", lambda _: [])
     assert len(board_page.advice_blocks(advice, MARKS)) == 5
+
+
+def test_event_types_after_one_of_which_nothing_was_delivered_are_named_too() -> None:
+    """The unjudged ones have no word and no line."""
+    rankings = (
+        of_type("None", verdict(delivery=0.0)), of_type("Odd", None), of_type("News", verdict("codd", 0.5)),
+    )  # fmt: skip
+    both = view(row("steam", delivery_ratio=0.9), row("codd", delivery_ratio=0.5), said=verdict(), by_type=rankings)
+    assert [words for words, _ in verdict_block(both, "").parts] == ["None: nothing delivered", "News: codd 0.50"]
+    (table,) = types_table(both)
+    assert isinstance(table, PageTable)
+    assert [str(line[0]) for line in table.rows] == ["None", "News"]
