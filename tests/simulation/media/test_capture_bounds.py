@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_networks import Bench, Word, say, standing
 
+from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import Contention
 from earshot.wire import size
 
@@ -95,3 +96,74 @@ def test_between_two_frames_that_follow_each_other_at_once_the_channel_was_not_i
     bench.do(0.5 + 1.5 * frame_s, "c", say("z"))
     bench.run()
     assert bench.rows("time", "node", kind="send")[2] == (pytest.approx(0.5 + 2 * frame_s + medium.difs_s), "c")
+
+
+# Which of several frames is read: senders a, b, d, e on all sides of the receiver r, which alone hears them.
+
+PREAMBLE_S = 2.0**-12
+"Times that are sums of powers of two are exact."
+
+
+def read_by_r(capture_db: float, *frames: tuple[float, float], r_sends_at: float | None = None) -> list[int]:
+    """The frames that r reads, by their place in the list. Each begins so many preambles after the first second and
+    arrives with this power, in units of the least that can be read; from a quarter of that on r senses it."""
+    places = [(direction * 100.0 / power**0.5, 0.0) for (_, power), direction in zip(frames, (1, -1) * 3, strict=False)]
+    senders = "abdefg"[: len(frames)]
+    medium = Contention(
+        range_m=100.0,
+        carrier_range_m=200.0,
+        capture_db=capture_db,
+        preamble_s=PREAMBLE_S,
+        links=LinkScript(graph=tuple((sender, "r") for sender in senders)),
+    )
+    bench = Bench(standing(*places, (0, 0), names=f"{senders}r"), medium)
+    for number, (sender, (preambles, _)) in enumerate(zip(senders, frames, strict=True)):
+        bench.do(1.0 + preambles * PREAMBLE_S, sender, say(f"{number}" + "x" * 600))
+    if r_sends_at is not None:
+        bench.do(1.0 + r_sends_at * PREAMBLE_S, "r", say("r"))
+    return [int(packet.text[0]) for packet, _, _ in bench.run().calls("r", "hear")]
+
+
+@pytest.mark.parametrize(("power", "read"), [(8.0, [1]), (4.0, [])])
+def test_a_frame_is_read_at_any_time_beside_one_that_cannot_be_read_and_is_weaker_by_the_margin(
+    power: float, read: list[int]
+) -> None:
+    assert read_by_r(10.0, (0.0, 0.5), (2.0, power)) == read
+
+
+def test_of_two_frames_alike_the_first_is_read_if_capture_needs_no_margin() -> None:
+    assert read_by_r(0.0, (0.0, 4.0), (0.5, 4.0)) == [0]
+    assert read_by_r(0.0, (0.0, 4.0), (2.0, 4.0)) == [0]
+
+
+def test_a_node_that_was_sending_when_a_frame_began_reads_a_later_one_that_is_as_strong() -> None:
+    """The frame that began while it sent, too early to be stopped by it, is only noise."""
+    assert read_by_r(0.0, (0.01, 4.0), (3.0, 4.0), r_sends_at=0.0) == [1]
+    assert read_by_r(0.0, (0.01, 4.0), (3.0, 3.9), r_sends_at=0.0) == []
+    assert read_by_r(0.0, (0.01, 4.0), (0.02, 8.0), r_sends_at=0.0) == [], "it still sends"
+
+
+def test_the_preamble_ends_with_its_last_moment() -> None:
+    assert read_by_r(10.0, (0.0, 1.0), (0.9375, 64.0)) == [1]
+    assert read_by_r(10.0, (0.0, 1.0), (1.0, 64.0)) == []
+
+
+def test_a_frame_that_is_read_instead_has_a_preamble_of_its_own() -> None:
+    assert read_by_r(10.0, (0.0, 1.0), (0.75, 16.0), (1.5, 256.0)) == [2]
+    assert read_by_r(10.0, (0.0, 1.0), (0.75, 16.0), (1.75, 256.0)) == []
+
+
+def test_two_frames_that_spoiled_each_other_are_noise_for_a_third() -> None:
+    assert read_by_r(10.0, (0.0, 4.0), (2.0, 4.0), (3.0, 81.0)) == [2]
+    assert read_by_r(10.0, (0.0, 4.0), (2.0, 4.0), (3.0, 79.0)) == []
+
+
+def test_a_frame_outlasts_as_many_weak_ones_as_stay_below_the_margin_together() -> None:
+    assert read_by_r(10.0, (0.0, 40.0), (0.25, 1.9), (2.0, 1.9)) == [0]
+    assert read_by_r(10.0, (0.0, 40.0), (0.25, 1.9), (2.0, 1.9), (3.0, 1.0)) == []
+
+
+def test_a_frame_that_is_too_weak_to_be_read_still_spoils_another() -> None:
+    assert read_by_r(10.0, (0.0, 4.0), (0.5, 0.5)) == []
+    assert read_by_r(10.0, (0.0, 4.0), (2.0, 0.5)) == []
+    assert read_by_r(10.0, (0.0, 4.0), (2.0, 0.25)) == [0]

@@ -8,6 +8,7 @@ import pytest
 from small_networks import Bench, Word, say, standing, tell
 
 from earshot.errors import SettingsError
+from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.media.channel_use import RecentUse
 from earshot.simulation.media.medium_settings import Contention, Overlay, UnitDisk
 from earshot.wire import size
@@ -79,6 +80,31 @@ def test_the_first_second_counts_as_a_second() -> None:
     assert recent.share(0, 3.0) == pytest.approx((0.25 + 0.5 + 0.5) / 3)
 
 
+def test_a_node_that_crashes_while_it_waits_for_the_channel_sends_nothing_more() -> None:
+    """b waits for a's frame when it crashes: c, which waits too, has the channel for itself."""
+    faults = FaultSettings(crashes=(Crash("b", 1.0003, down_s=1.0),))
+    bench = Bench(TRIANGLE, BASE, faults=faults)
+    bench.do(1.0, "a", say("from a " + "x" * 300))
+    bench.do(1.0002, "b", say("from b"))
+    bench.do(1.0002, "c", say("from c"))
+    bench.do(5.0, "b", say("from b, again"))
+    bench.run()
+    assert bench.rows("node", kind="send") == [("a",), ("c",), ("b",)]
+    assert [packet.text for packet, _, _ in bench.calls("c", "hear")][1:] == ["from b, again"]
+
+
+def test_a_node_that_crashes_while_it_counts_down_sends_nothing_more() -> None:
+    medium = Contention(range_m=10.0, window_min=1000)
+    seed = next(seed for seed in range(99) if Random(f"{seed}:medium").random() > 0.5)
+    idle_at = 1.0 + airtime_s("from a") + medium.difs_s
+    bench = Bench(TRIANGLE, medium, seed=seed, faults=FaultSettings(crashes=(Crash("b", idle_at + 0.001),)))
+    bench.do(1.0, "a", say("from a"))
+    bench.do(1.0002, "b", say("from b"))
+    bench.do(5.0, "c", say("from c"))
+    bench.run()
+    assert bench.rows("node", kind="send") == [("a",), ("c",)]
+
+
 # Infrastructure.
 
 
@@ -88,13 +114,17 @@ def test_infrastructure_takes_no_airtime() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "latency_s"), [("b", 0.05 + 0.3), ("nobody", 0.05)], ids=["a peer 3 km away", "an unknown peer"]
+    ("sender", "peer", "latency_s"),
+    [("a", "b", 0.05 + 0.3), ("b", "a", 0.05 + 0.3), ("a", "nobody", 0.05)],
+    ids=["a peer 3 km away", "the way back", "an unknown peer"],
 )
-def test_a_message_takes_longer_over_the_distance_to_a_peer_that_exists(peer: str, latency_s: float) -> None:
+def test_a_message_takes_longer_over_the_distance_to_a_peer_that_exists(
+    sender: str, peer: str, latency_s: float
+) -> None:
     bench = Bench(standing((0, 0), (3000, 0)), Overlay(latency_s_per_km=0.1))
-    bench.do(1.0, "a", tell(peer, "hello"))
+    bench.do(1.0, sender, tell(peer, "hello"))
     bench.run()
-    calls = bench.calls("b", "hear") if peer == "b" else bench.calls("a", "unreachable")
+    calls = bench.calls(sender, "unreachable") if peer == "nobody" else bench.calls(peer, "hear")
     assert [call[-1] for call in calls] == [pytest.approx(1.0 + latency_s)]
 
 

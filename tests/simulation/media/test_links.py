@@ -80,12 +80,23 @@ def test_a_rotation_tells_only_what_changes() -> None:
     ]
 
 
+def test_a_version_changes_with_each_change_of_the_script() -> None:
+    """Also if nobody has asked for neighbours since."""
+    script = LinkScript(
+        changes=(LinkChange(1.0, "a", "b", "down"),), rotations=(Rotation((("c", "d"),), 2.0, pauses=1, start_s=2.0),)
+    )
+    links = scripted(NAMES, radio(), script)
+    versions = [links.version(time) for time in (0.0, 0.9, 1.0, 1.9, 2.0, 3.9, 4.0)]
+    assert [versions.index(version) for version in versions] == [0, 0, 2, 2, 4, 4, 6]
+
+
 WRONG: list[tuple[Any, str]] = [
     (lambda: LinkChange(-1.0, "a", "b", "up"), "time_s must not be negative, got -1.0"),
     (lambda: LinkChange(1.0, "a", "a", "up"), "a link joins two nodes, got 'a' twice"),
     (lambda: LinkChange(1.0, "a", "b", "dwn"), "state: no such choice as 'dwn'; did you mean 'down'?"),  # type: ignore[arg-type]
     (lambda: LinkScript(graph=(("a", "a"),)), "a link names two different nodes, got ['a', 'a']"),
     (lambda: Rotation((), 1.0), "a rotation needs links and 1 to 0 of them together, got 1"),
+    (lambda: Rotation((("a", "b"), ("c", "c")), 1.0), "a link names two different nodes, got ['c', 'c']"),
     (lambda: Rotation((("a", "b"),), 0.0), "interval_s must be a positive number of seconds, got 0.0"),
     (lambda: Rotation((("a", "b"),), 1.0, pauses=-1), "pauses must not be negative, got -1"),
     (lambda: Rotation((("a", "b"),), 1.0, start_s=-1), "start_s must not be negative, got -1"),
