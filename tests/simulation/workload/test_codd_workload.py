@@ -64,8 +64,12 @@ def test_a_query_is_in_as_many_buckets_as_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("every", "start", "expected"), [(10, 0, [0, 0, 1, 1, 2]), (10, 5, [0, 0, 0, 1, 1]), (0, 0, [0, 0, 0, 0, 0])]
-)
+    ("every", "start", "expected"),
+    [
+        (10, 0, [0, 0, 1, 1, 2]), (10, 5, [0, 0, 0, 1, 1]), (0, 0, [0, 0, 0, 0, 0]), (1, 0, [0, 9, 10, 19, 20]),
+        (1, 10, [0, 0, 0, 9, 10]),
+    ],
+)  # fmt: skip
 def test_shuffles_come_every_so_many_documents(every: int, start: int, expected: list[int]) -> None:
     one = CoddDocuments(shuffle_every=every, shuffle_from=start)
     assert [one.epoch(number) for number in (0, 9, 10, 19, 20)] == expected

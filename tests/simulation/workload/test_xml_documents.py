@@ -16,7 +16,7 @@ from earshot.errors import DtdEndless, DtdEntityRefused, ScenarioError
 from earshot.events import Element
 from earshot.simulation.draws import Span
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, built_in_dtd, read_dtd
-from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document
+from earshot.simulation.workload.dtd_workload import WORDS, DocumentShape, draw_document
 from earshot.simulation.workload.generators import XmlDocuments
 from sizes import sized
 
@@ -145,6 +145,47 @@ def test_what_must_be_there_is_there_and_nothing_else_where_nothing_is_optional(
     document = draw_document(dtd, bare, Random(3))
     assert [child.name for child in document.elements] == ["b", "d"]
     assert document.elements[1].text.isalpha()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_document_is_filled_up_to_its_largest_size_and_no_further(seed: int) -> None:
+    for inside, sizes in (("b*", {7}), ("(b | (c, c, c))*", {7}), ("(b, c)*", {7}), ("(b, c, d)*", {7}), ("b?", {2})):
+        declared = f"<!ELEMENT a ({inside})>".encode() + b"".join(b"<!ELEMENT %c EMPTY>" % name for name in b"bcd")
+        much = DocumentShape(1.0, (50, 50), 0.0, (0, 0), 8, 7)
+        assert size_of(draw_document(read_dtd(declared, "a"), much, Random(seed)))[0] in sizes, inside
+
+
+def test_a_repeated_part_occurs_as_often_as_asked_for() -> None:
+    text = b"<!ELEMENT a (b*, c+, d?)><!ELEMENT b EMPTY><!ELEMENT c EMPTY><!ELEMENT d EMPTY>"
+    drawn = {}
+    for times in (0, 1, 3):
+        document = draw_document(read_dtd(text), DocumentShape(1.0, (times, times), 0.0, (0, 0), 8, 40), Random(1))
+        drawn[times] = _children(document)
+    assert drawn == {0: "c;d;", 1: "b;c;d;", 3: "b;b;b;c;c;c;d;"}
+
+
+def test_texts_have_as_many_words_as_asked_for_and_stand_around_every_element() -> None:
+    text = b"<!ELEMENT a (#PCDATA | b)*><!ELEMENT b EMPTY>"
+    document = draw_document(read_dtd(text), DocumentShape(1.0, (2, 2), 0.0, (3, 3), 8, 40), Random(1))
+    assert [part.name if isinstance(part, Element) else len(part.split()) for part in document.children] == [
+        3, "b", 3, "b", 3,
+    ]  # fmt: skip
+    silent = draw_document(read_dtd(text), DocumentShape(1.0, (2, 2), 0.0, (0, 0), 8, 40), Random(1))
+    assert [part.name for part in silent.children if isinstance(part, Element)] == ["b", "b"]
+    assert len(silent.children) == 2
+
+
+def test_attributes_are_there_if_they_must_be_or_by_chance() -> None:
+    text = b"""<!ELEMENT a EMPTY>
+        <!ATTLIST a id ID #REQUIRED one (x) #REQUIRED fixed CDATA #FIXED "f" usual CDATA "u" free CDATA #IMPLIED
+            ref IDREF #IMPLIED refs IDREFS #IMPLIED whole ENTITY #IMPLIED wholes ENTITIES #IMPLIED>"""
+    always, never = (
+        draw_document(read_dtd(text), DocumentShape(0.0, (0, 0), chance, (0, 0), 8, 40), Random(1)).attributes
+        for chance in (1.0, 0.0)
+    )
+    assert never == {"id": "n1", "one": "x", "fixed": "f"}
+    assert always == {**never, "usual": "u", "free": always["free"], "ref": "n1", "refs": "n1"}
+    assert always["free"] in WORDS
 
 
 def test_ids_differ_and_references_lead_to_one() -> None:
