@@ -181,7 +181,7 @@ EVENTS = """{"time_s": 3.5, "node": "b", "type": "Siren", "content": {"speed": 2
 {"time_s": 99, "node": "a", "type": "TooLate"}
 """
 WISHES = """{"node": "a", "filter": "Siren: speed > 10", "at_s": 2, "until_s": 5, "id": "mine"}
-{"node": "b", "filter": "/CD", "region": {"shape": "circle:300m", "at": [500, 500]}}
+{"node": "b", "filter": "/CD", "region": {"shape": "circle:300m", "at": [500, 400]}}
 """
 
 
@@ -206,7 +206,7 @@ def test_a_workload_may_come_from_files(tmp_path: Path) -> None:
         (5.0, 0, "Unsubscribe"),
     ]
     assert whats(found, Subscription)[1][2] == Subscription("mine", "a", siren)
-    assert whats(found, Subscription)[0][2].region == Area(Circle(300.0), Position(500, 500))
+    assert whats(found, Subscription)[0][2].region == Area(Circle(300.0), Position(500, 400))
     assert whats(found, Event)[1][2] == Event("Siren", {"speed": 21.5})
     assert whats(found, Event)[0][2].type == "CD"
     assert whats(found, Announcement)[0][2] == Announcement(

@@ -217,6 +217,18 @@ def test_what_cannot_be_drawn_is_refused(make: Any, problem: str) -> None:
         make()
 
 
+def test_the_least_and_the_most_of_each_setting_may_be_asked_for() -> None:
+    least = XmlDocuments(
+        dtd="news", repeats=Span(0, 0), words=Span(0, 0), optional=0.0, attributes=0.0, max_elements=12
+    )
+    most = XmlDocuments(dtd="news", repeats=Span(1000, 1000), words=Span(10_000, 10_000), max_depth=MOST_LEVELS)
+    assert size_of(least.draw(Random(1), 0).root)[0] == 12
+    assert (most.repeats.high, most.words.high, most.max_depth) == (1000.0, 10_000.0, 64)
+    for span, name in ((Span(0, 1001), "repeats"), (Span(0, 10_001), "words"), (Span(-1, 1), "words")):
+        with pytest.raises(ScenarioError, match=f"{name} must be whole numbers from 0 to"):
+            XmlDocuments(dtd="news", **{name: span})  # type: ignore[arg-type]
+
+
 def test_an_absurd_smallest_document_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "doubling.dtd"
     levels = "".join(f"<!ELEMENT e{n} (e{n + 1}, e{n + 1})>" for n in range(40))

@@ -195,6 +195,14 @@ def test_what_cannot_be_drawn_is_refused(make: Any, problem: str) -> None:
         make()
 
 
+@pytest.mark.parametrize("steps", [1, MOST_STEPS])
+def test_the_fewest_and_the_most_steps_may_be_asked_for(steps: int) -> None:
+    recursive = read_dtd(b"<!ELEMENT a (a?)>", "a")
+    assert XPaths("d", steps=Span(steps, steps)).shape.steps == (steps, steps)
+    (query,) = drawn(recursive, QueryShape(0.0, 0.0, 0.0, (steps, steps)), 1)
+    assert str(query) == "/a" * steps
+
+
 def test_queries_are_about_documents_with_a_dtd() -> None:
     with pytest.raises(ScenarioError, match='of must name a publish entry whose events are of kind "xml"'):
         load_scenario("overlay").with_({"subscribe.documents.filters": {"kind": "xpath", "of": "documents"}})
