@@ -8,7 +8,8 @@ import pytest
 from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
 from earshot.simulation.extent import Extent
-from earshot.simulation.mobility import Playback, Trajectories
+from earshot.simulation.mobility import Playback, Trajectories, playback
+from earshot.traces.lake_tables import TraceAbout, ordered_rows
 
 ROWS = """node,time,x_m,y_m,speed
 b,100,0,0,10
@@ -249,6 +250,22 @@ def test_settings_that_belong_to_a_file_or_to_a_lake_are_not_mixed(given: dict[s
 def test_a_trace_is_called_by_its_name_or_by_that_of_its_file() -> None:
     assert (Playback(lake="l", trace="t").source, Playback(Path("a/b.csv")).source) == ("t", "b.csv")
     assert Playback(Path("a/b.csv")).content() == {}
+
+
+def test_a_trace_of_a_lake_is_asked_for_by_its_name_and_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its content stands for it: not the lake's path, nor the trace's name."""
+    about = TraceAbout("samples", 7.0, 99.0, None, None, "digest")
+    rows = ordered_rows(
+        ["a", "b"], np.array([0, 0, 1, 1]), np.array([10.0, 12.0, 11.0, 14.0]), np.arange(4.0), np.arange(4.0),
+        motion="samples", start=7.0, types={"a": "bus", "b": "car"},
+    )  # fmt: skip
+    monkeypatch.setattr(playback, "trace_about", lambda *asked: {("lake", "town"): about}[asked])
+    monkeypatch.setattr(playback, "trace_rows", lambda *asked: {("lake", "town", 10.0, 90.0): rows}[asked])
+    town = Playback(lake="lake", trace="town", start_s=10.0, end_s=90.0)
+    assert (town.span(), town.content()) == ((7.0, 99.0), {"lake": None, "trace": None, "content": "digest"})
+    assert (town.names(), town.types()) == (("a", "b"), {"a": "bus", "b": "car"})
+    assert Playback(lake="lake", trace="town", start_s=10.0, end_s=90.0, type="car").names() == ("b",)
+    assert play(town).presence == (((0.0, 2.0),), ((1.0, 4.0),))
 
 
 def test_a_node_without_a_row_for_more_than_half_a_minute_has_left(tmp_path: Path) -> None:
