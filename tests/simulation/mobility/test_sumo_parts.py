@@ -99,12 +99,11 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_a_step_says_where_each_vehicle_is_and_leaves_out_who_is_nowhere() -> None:
-    sumo = FakeSumo([({"a": (1.0, 2.0), "b": (NOWHERE, NOWHERE)}, ["a"], ["c"])])
-    assert sumo_child._answer(sumo, "step", []) == {
-        "rows": [("a", 1.0, 2.0, 13.5, "road of a", 2.0)],
-        "types": {"a": "type of a"},
-        "pending": ["c"],
-    }
+    sumo = FakeSumo([({"a": (1.0, 2.0), "b": (NOWHERE, NOWHERE)}, ["a"], ["c"]), ({"a": (3.0, 2.0)}, [], [])])
+    assert [sumo_child._answer(sumo, "step", []) for _ in range(2)] == [
+        {"rows": [("a", 1.0, 2.0, 13.5, "road of a", 2.0)], "types": {"a": "type of a"}, "pending": ["c"]},
+        {"rows": [("a", 3.0, 2.0, 13.5, "road of a", 2.0)], "types": {}, "pending": []},
+    ]
 
 
 def test_a_start_passes_the_arguments_on_and_says_the_times() -> None:
