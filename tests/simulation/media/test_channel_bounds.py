@@ -105,6 +105,23 @@ def test_a_node_that_crashes_while_it_counts_down_sends_nothing_more() -> None:
     assert bench.rows("node", kind="send") == [("a",), ("c",)]
 
 
+@pytest.mark.parametrize(("asked_at", "share"), [(0.5, 0.0), (1.5, 0.5), (2.5, 0.25), (6.5, 0.0), (1000.5, 0.0)])
+def test_the_first_question_may_come_at_any_time(asked_at: float, share: float) -> None:
+    recent = RecentUse(2)
+    recent.add((0.25, 0.75, 0, (0, 1)))
+    assert [recent.share(node, asked_at) for node in (0, 1)] == pytest.approx([share, share])
+
+
+def test_frames_after_a_long_silence_count_in_their_own_seconds() -> None:
+    recent = RecentUse(2)
+    recent.add((0.0, 0.5, 0, (1,)))
+    recent.add((100.5, 101.25, 0, (1,)))
+    recent.add((103.0, 103.5, 1, ()))
+    assert [recent.share(1, time) for time in (101.0, 104.0, 105.0, 106.0, 107.0, 108.0, 109.0)] == pytest.approx(
+        [0.5 / 5, 1.25 / 5, 1.25 / 5, 0.75 / 5, 0.5 / 5, 0.5 / 5, 0.0]
+    )
+
+
 # Infrastructure.
 
 
