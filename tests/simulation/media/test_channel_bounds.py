@@ -11,6 +11,7 @@ from earshot.errors import SettingsError
 from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.media.channel_use import RecentUse
 from earshot.simulation.media.medium_settings import Contention, Overlay, UnitDisk
+from earshot.simulation.media.reception import LossyReception
 from earshot.wire import size
 
 BASE = Contention(range_m=10.0)
@@ -138,11 +139,49 @@ def test_infrastructure_takes_no_airtime() -> None:
 def test_a_message_takes_longer_over_the_distance_to_a_peer_that_exists(
     sender: str, peer: str, latency_s: float
 ) -> None:
-    bench = Bench(standing((0, 0), (3000, 0)), Overlay(latency_s_per_km=0.1))
+    bench = Bench(standing((1000, 500), (2800, 2900)), Overlay(latency_s_per_km=0.1))
     bench.do(1.0, sender, tell(peer, "hello"))
     bench.run()
     calls = bench.calls(sender, "unreachable") if peer == "nobody" else bench.calls(peer, "hear")
     assert [call[-1] for call in calls] == [pytest.approx(1.0 + latency_s)]
+
+
+def test_the_spread_of_pairs_is_even_from_none_to_all_of_it() -> None:
+    """A share is the pair's own, the same in both directions, and another with another seed."""
+    overlay = Bench(TRIANGLE, Overlay(spread_s=1.0), seed=3).engine._medium
+    shares = [overlay._share(i, j) for i in range(40) for j in range(i)]  # type: ignore[attr-defined]
+    assert (min(shares) >= 0.0, max(shares) < 1.0, len(set(shares))) == (True, True, len(shares))
+    assert sum(shares) / len(shares) == pytest.approx(0.5, abs=0.05)
+    assert sum(share < 0.1 for share in shares) / len(shares) == pytest.approx(0.1, abs=0.04)
+    assert overlay._share(2, 7) == overlay._share(7, 2)  # type: ignore[attr-defined]
+    other = Bench(TRIANGLE, Overlay(spread_s=1.0), seed=4).engine._medium
+    assert other._share(2, 7) != overlay._share(2, 7)  # type: ignore[attr-defined]
+
+
+# Fading.
+
+
+def test_a_unicast_that_fades_is_a_drop_at_its_peer_each_time() -> None:
+    """At the very range of the medium every frame of this model is lost."""
+    medium = Contention(range_m=100.0, reception=LossyReception(certain_m=0.0), retry_limit=3)
+    bench = Bench(standing((0, 0), (100, 0), (0, 101)), medium)
+    bench.do(1.0, "a", tell("b", "fades"))
+    bench.do(3.0, "a", tell("c", "too far"))
+    bench.run()
+    assert bench.rows("node", "peer", "detail", kind="drop") == [
+        ("b", "a", "faded"), ("b", "a", "faded"), ("b", "a", "faded"), ("a", "b", "retry-limit"),
+        ("a", "c", "retry-limit"),
+    ]  # fmt: skip
+    assert bench.engine.counts.drops == {"faded": 3, "retry-limit": 2}
+
+
+def test_a_broadcast_that_fades_is_a_drop_at_every_node_in_range() -> None:
+    medium = Contention(range_m=100.0, reception=LossyReception(certain_m=50.0))
+    bench = Bench(standing((0, 0), (100, 0), (0, 50), (-100, 0)), medium)
+    bench.do(1.0, "a", say("hello"))
+    bench.run()
+    assert bench.rows("node", "peer", "detail", kind="drop") == [("b", "a", "faded"), ("d", "a", "faded")]
+    assert [len(bench.calls(node, "hear")) for node in "bcd"] == [0, 1, 0]
 
 
 # Names.
