@@ -2,21 +2,26 @@
 
 from dataclasses import dataclass, is_dataclass
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
 from earshot.errors import SettingsError, UnknownName
-from earshot.plugins import PluginError
+from earshot.plugins import PluginError, loading
 from earshot.protocols.catalogue import (
     PROTOCOLS,
     build_settings,
+    known_protocols,
     needs_routing,
     protocol,
     protocol_digest,
     protocol_name,
 )
+from earshot.protocols.codd.machine import Codd
 from earshot.protocols.flooding import Flooding, FloodingSettings
+from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import FixedLocation, Machine
+from earshot.wire import Packet
 
 
 def test_a_protocol_is_found_by_its_name() -> None:
@@ -98,6 +103,8 @@ def test_a_protocol_is_named_as_it_was_loaded_and_else_as_it_names_itself() -> N
         ({"name": 7}, "Mine lacks 'name'; write in the class: name = \"mine\""),
         ({"paper": None}, "Mine lacks 'paper'"),
         ({"Settings": None}, "Mine lacks its settings; write a frozen dataclass"),
+        ({"Settings": type("Plain", (), {})}, "Mine lacks its settings; write a frozen dataclass"),
+        ({"Settings": FloodingSettings()}, "Mine lacks its settings; write a frozen dataclass"),
         ({"Settings": dataclass(type("Open", (), {}))}, "Mine: its Settings must be frozen"),
     ],
 )
@@ -114,3 +121,53 @@ def test_only_protocols_that_are_known_by_name_need_routing() -> None:
         True, True, False, False, False,
     ]  # fmt: skip
     assert protocol_digest("flooding") == ""
+
+
+def test_a_protocol_whose_packet_has_the_tag_of_another_is_refused() -> None:
+    class Same(Packet, frozen=True, tag="cbf"):
+        pass
+
+    with pytest.raises(PluginError, match=r"Flooding: two packets are tagged 'cbf': .*; give its packet another tag"):
+        protocol(Flooding)
+
+
+@pytest.fixture
+def offers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Distributions offer two classes under names of their own, a class that does not exist, and a known name."""
+    references = {
+        "chatter": "earshot.protocols.gossip:Gossip",
+        "broken": "earshot.protocols.gossip:Absent",
+        "flooding": "earshot.protocols.gossip:Gossip",
+        "trees": "earshot.protocols.codd.machine:Codd",
+    }
+    dist = SimpleNamespace(name="tools", version="1.2")
+    points = [SimpleNamespace(name=name, value=value, dist=dist) for name, value in references.items()]
+    monkeypatch.setattr(loading, "_entry_points", lambda kind: points if kind == "protocols" else [])
+    monkeypatch.setattr(loading, "_loaded", {})
+
+
+@pytest.mark.usefixtures("offers")
+def test_installed_protocols_are_known_and_in_place_of_a_broken_one_the_reason() -> None:
+    found = known_protocols()
+    assert {name: found[name] for name in ("chatter", "trees", "flooding")} == {
+        "chatter": Gossip, "trees": Codd, "flooding": Flooding,
+    }  # fmt: skip
+    assert found.keys() == {*PROTOCOLS, "chatter", "trees", "broken"}
+    assert str(found["broken"]).startswith("broken: there is no 'Absent' in it")
+
+
+@pytest.mark.usefixtures("offers")
+def test_an_installed_protocol_has_its_installed_name_the_digest_of_its_code_and_its_needs() -> None:
+    assert protocol_digest("chatter") == "", "it is not loaded yet"
+    assert protocol("chatter") is Gossip
+    assert (protocol_name(Gossip), protocol_name(Flooding)) == ("chatter", "flooding")
+    [loaded] = loading.shipment()
+    assert loaded.code.digest
+    assert (protocol_digest("chatter"), protocol_digest("gossip")) == (loaded.code.digest, "")
+    assert [needs_routing(name) for name in ("chatter", "trees")] == [False, True]
+
+
+@pytest.mark.usefixtures("offers")
+def test_a_name_that_comes_from_data_imports_nothing() -> None:
+    name = "earshot.protocols.codd.machine:Codd"
+    assert (needs_routing(name), protocol_digest(name), loading.shipment()) == (False, "", ())

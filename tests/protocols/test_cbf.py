@@ -79,6 +79,13 @@ def test_hearing_it_again_while_waiting_ends_the_wait_and_later_copies_cost_a_lo
     assert machine.wake(timer, 2.001) == []
 
 
+def test_an_event_that_is_no_longer_wanted_is_only_passed_on() -> None:
+    machine = node(100.0)
+    assert machine.unsubscribe("a/s", 1.0) is NOTHING
+    effects = machine.hear(Forwarded(EVENT, 1, Position(0.0, 0.0)), "b", 2.0)
+    assert effects == [StartTimer(("pass on", "x-0"), pytest.approx(2.001))]
+
+
 def test_a_publisher_sends_at_once_and_ignores_the_echo() -> None:
     machine = node(10.0)
     assert machine.publish(EVENT, 1.0) == [Broadcast(Forwarded(EVENT, 1, Position(10.0, 0.0)))]

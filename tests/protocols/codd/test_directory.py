@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from random import Random
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from earshot.errors import SettingsError
 from earshot.filters import Filter, Subscription
 from earshot.protocols.codd.directory import MOST_SOURCES, Directory
-from earshot.protocols.codd.dissemination_tree import MOST_EARLY, MOST_MISSING
+from earshot.protocols.codd.dissemination_tree import MOST_EARLY, MOST_MISSING, Child
 from earshot.protocols.codd.join import Join
 from earshot.protocols.codd.machine import MOST_RESENT, Codd
 from earshot.protocols.codd.overlap import MOST_COMPARED, _filter_overlap, overhead_of, structural_overlap
@@ -87,6 +88,12 @@ def test_an_answer_or_a_visit_begins_the_count_of_failures_anew() -> None:
     assert node.no_answer(32.0)[-1] == Send("b", GetSeedSet())
 
 
+def test_an_agent_that_does_not_answer_the_first_question_is_followed_by_the_next() -> None:
+    node = directory()
+    assert node.ask(0.0) == [StartTimer("asked", 2.0), Send("a", GetSeedSet())]
+    assert node.no_answer(2.0) == [StartTimer("asked", 4.0), Send("b", GetSeedSet())]
+
+
 def test_an_agent_asks_itself_without_waiting() -> None:
     assert directory("a").ask(5.0) == [Send("a", GetSeedSet())]
 
@@ -142,7 +149,7 @@ def test_of_several_trees_of_one_source_the_newest_counts_and_never_ones_own() -
 
 
 def test_a_tree_without_a_readable_time_is_older_than_any_other() -> None:
-    for unreadable in ("s#zz", "s#"):
+    for unreadable in ("s#zz", "s#", "s#1z"):
         node = directory("n")
         node.on_seed_set(SeedSet(tuple(Source(tree, (), (tree,)) for tree in ("s#1", unreadable, "s#0"))))
         assert list(node.sources) == ["s#1"]
@@ -210,7 +217,10 @@ def test_agents_may_be_given_as_a_list() -> None:
 
 
 def test_defaults_of_answers_and_joins() -> None:
-    assert (Answer("s#1", 1, True).link, Answer("s#1", 1, True).ancestors, Join().failures) == (0, (), 0)
+    assert (Answer("s#1", 1, True).link, Answer("s#1", 1, True).ancestors) == (0, ())
+    assert (Join().failures, Join().request) == (0, 0)
+    child = Child(frozenset(), {}, 0.0, 7, 7, deque(), RecentBitmap(4))
+    assert (child.version, child.early, child.guest) == (0, {}, False)
 
 
 def test_a_tree_is_obsolete_where_its_source_has_a_newer_one_or_is_gone_and_no_place_was_found() -> None:
