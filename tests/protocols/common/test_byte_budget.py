@@ -2,7 +2,14 @@
 
 import pytest
 
-from earshot.protocols.common.byte_budget import TABLE_BYTES, BoundedTable, TableBudgets, key_bytes, text_bytes
+from earshot.protocols.common.byte_budget import (
+    SMALL_TABLE_BYTES,
+    TABLE_BYTES,
+    BoundedTable,
+    TableBudgets,
+    key_bytes,
+    text_bytes,
+)
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.soft_table import SoftTable
 
@@ -111,3 +118,15 @@ def test_a_bounded_table_may_be_exactly_full() -> None:
     assert (list(table), table.bytes) == (["a", "b"], TABLE_BYTES)
     table.put("b", "y")
     assert (list(table), table.bytes) == (["b"], 2 * key_bytes("b"))
+
+
+@pytest.mark.parametrize(("budget", "limit"), [(TABLE_BYTES, 2_000_000), (SMALL_TABLE_BYTES, 500_000)])
+def test_a_table_usually_holds_two_million_bytes_and_a_small_one_a_quarter_of_them(budget: int, limit: int) -> None:
+    table: BoundedTable[str, str] = BoundedTable(9, usual_bytes=budget)
+    for more, kept in ((0, ["a"]), (1, [])):
+        table.put("a", "x" * (limit - key_bytes("a") - key_bytes("") + more))
+        assert list(table) == kept
+
+
+def test_a_machine_of_usual_memory_holds_4285_names() -> None:
+    assert [TableBudgets().names(usual) for usual in (4285, 4286, 9999)] == [4285, 4285, 4285]

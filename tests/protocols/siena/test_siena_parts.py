@@ -137,6 +137,12 @@ def test_messages_of_a_neighbour_are_handled_in_their_order_and_once() -> None:
     assert list(one.links["c"].wants) == [DEAR], "this order came before"
 
 
+def test_a_node_without_a_place_is_no_broker_and_takes_no_client() -> None:
+    new = node()
+    assert (new.hear(Connect(False), "c", 1.0), new.broker, new.links) == ([], False, {})
+    assert sent(new.hear(Place(False, "b"), "a", 2.0), "c") == [Bye()], "the client that came early"
+
+
 def test_what_comes_before_its_connection_waits_within_bounds() -> None:
     one = broker(settings=SienaSettings(agents=("a",), memory=1))
     assert one.hear(Subscribe(1, (CHEAP,)), "c", 1.0) == []
