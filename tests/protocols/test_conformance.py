@@ -232,6 +232,44 @@ def test_a_node_that_remembers_every_event_is_not_bounded(monkeypatch: pytest.Mo
         bounded(Hoarder)
 
 
+class Starting(Relay):
+    """Hears nothing before it has started."""
+
+    started = False
+
+    def start(self, now: float) -> Any:
+        assert (now, self.calls) == (0.0, [])
+        self.started = True
+        return NOTHING
+
+    def hear(self, packet: Packet, sender: str, now: float) -> Any:
+        assert self.started
+        return super().hear(packet, sender, now)
+
+
+def test_a_machine_starts_first_whatever_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "FLOOD", 30)
+    monkeypatch.setattr(conformance, "MUTATIONS", 3)
+    for name in PROPERTIES:
+        check_property(Starting, name)
+
+
+def test_the_neighbour_that_fills_a_memory_sends_events_of_many_sources_that_were_published_just_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = []
+
+    class Listener(Relay):
+        def hear(self, packet: Packet, sender: str, now: float) -> Any:
+            if isinstance(packet, Told) and packet.event.id.startswith("z"):
+                heard.append((self.node, packet.event.id, packet.event.source, packet.event.time, now))
+            return super().hear(packet, sender, now)
+
+    monkeypatch.setattr(conformance, "FLOOD", 2)
+    bounded(Listener)
+    assert heard == [("b", f"z-{third}-{n}", f"s{n}", 50.0, 50.0) for third in (0, 1, 2) for n in (0, 1)]
+
+
 def test_objects_are_counted_once_and_code_is_not() -> None:
     class Holding(Machine):
         def __init__(self, *held: Any) -> None:

@@ -130,3 +130,11 @@ def test_a_table_usually_holds_two_million_bytes_and_a_small_one_a_quarter_of_th
 
 def test_a_machine_of_usual_memory_holds_4285_names() -> None:
     assert [TableBudgets().names(usual) for usual in (4285, 4286, 9999)] == [4285, 4285, 4285]
+
+
+@pytest.mark.parametrize(("length", "kept"), [(36, 4), (37, 3)])
+def test_short_keys_count_too_where_their_number_alone_would_exceed_the_bytes(length: int, kept: int) -> None:
+    recent = RecentKeys(4, usual_bytes=4 * (36 + 64))
+    made = [f"{number:036d}" for number in range(2)] + [f"{number:0{length}d}" for number in range(2, 9)]
+    assert all(recent.add(key) for key in made)
+    assert list(recent._order) == made[-kept:]

@@ -123,3 +123,10 @@ def test_a_peers_filter_must_not_ask_for_a_consumers_place() -> None:
 def test_a_text_could_match_if_one_of_the_types_does() -> None:
     asked = [("Siren: speed > 10", ["News", "Siren"]), ("Siren: speed > 10", ["News"]), ("][", ["Siren"])]
     assert [could_match_any(text, types) for text, types in asked] == [True, False, False]
+
+
+def test_filters_of_two_mebibytes_stay_parsed() -> None:
+    """Each text counts 64 more. A text that fills the cache displaces all others; a longer one also itself."""
+    full = "]" * (2 * 1024 * 1024 - 64)
+    assert (read_filter(full), len(read_filter)) == (None, 1)
+    assert (read_filter(full + "]"), len(read_filter)) == (None, 0)

@@ -56,3 +56,11 @@ def test_entries_may_take_all_bytes_of_a_table_and_no_byte_more() -> None:
 
     assert [held_in(limit) for limit in (3 * one, 3 * one - 1, one)] == [["a", "b", "c"], ["b", "c"], ["c"]]
     assert held_in(1) == ["c"], "the newest is kept however small the table"
+
+
+def test_an_entry_counts_its_key_and_256_bytes_for_its_value() -> None:
+    held = table()
+    assert held.bytes == (64 + len("late") + 256) + (64 + len("soon") + 256)
+    held.put("soon", 3, until=6.0)
+    held.pop("late")
+    assert held.bytes == 64 + len("soon") + 256

@@ -40,3 +40,12 @@ def test_a_type_is_wanted_while_one_subscription_stands() -> None:
         local.remove(subscription)
         seen.append((local.could_match("Siren"), local.could_match("News")))
     assert seen == [(True, True), (True, True), (False, True), (False, False)]
+
+
+def test_answers_are_remembered_for_1024_types_at_a_time() -> None:
+    local = LocalSubscriptions()
+    local.add(Subscription("a", "node", Filter.of_type("Siren")), now=0.0)
+    for number in range(1024):
+        assert not local.could_match(f"Type{number}")
+    assert (local.could_match("Type7"), len(local._could_match)) == (False, 1024)
+    assert (local.could_match("Siren"), local._could_match) == (True, {"Siren": True})
