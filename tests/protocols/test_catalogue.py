@@ -41,6 +41,8 @@ def test_every_protocol_says_what_it_is_and_can_be_built_by_default(name: str) -
     assert found.name == name
     assert found.paper
     assert found.needs_routing is (name in ("codd", "siena"))
+    assert found.needs_two_way_links is (name in ("codd", "drip", "drip-sf", "georendezvous", "siena"))
+    assert found.several_producers is (name == "steam")
     assert is_dataclass(found.Settings)
 
 

@@ -1,0 +1,151 @@
+"""What a node is before anything happens to it: it has heard and counted nothing, and its tables are as large as its
+settings allow. A state that begins elsewhere shows only once, at the first packet or the first timer of a node."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from earshot.filters import FilterIndex
+from earshot.protocols.catalogue import PROTOCOLS
+from earshot.protocols.codd.dissemination_tree import Child, DisseminationTree
+from earshot.protocols.codd.packets import NEW
+from earshot.protocols.codd.recent_documents import RecentBitmap
+from earshot.protocols.codd.reorganising import Search
+from earshot.protocols.codd.settings import CoddSettings
+from earshot.protocols.machine import FixedLocation
+from earshot.protocols.siena.machine import BrokerLink
+
+FLOODING = {"heard.capacity": 4096, "jittered._capacity": 4096}
+DRIP = {
+    "registered_at": -math.inf,
+    "election._compared_at": -math.inf,
+    "election.candidates._capacity": 15,  # ten brokers and five spares
+    "election.candidates._gone_capacity": 30,
+    "election.candidates.k": 10,
+    "regions.capacity": 20,
+    "regions.return_routes.capacity": 4096,
+    "jittered._capacity": 4096,
+    "jittered._jitter_s": 0.03,
+    "flooded.capacity": 4096,
+    "delivered.capacity": 4096,
+    "brokered.capacity": 4096,
+    "copies.passed.capacity": 4096,
+    "reported.capacity": 4096,
+}
+MESH = {
+    "mesh.heard.capacity": 4096,
+    "mesh.jittered._capacity": 4096,
+    "mesh.jittered._jitter_s": 0.02,
+}
+FIRST: dict[str, dict[str, float]] = {
+    "cbf": {"heard.capacity": 4096},
+    "codd": {},
+    "content-odmrp": {
+        **MESH,
+        "offers": True,
+        "mesh.routes.capacity": 256,
+        "mesh.flags.capacity": 1024,  # four groups of each source
+        "pace.interval_s": 15.0,
+        "reports.capacity": 1024,
+        "reports.table.capacity": 1025,  # one more for the reporters without a name
+        "groups.answer_wait_s": 0.4,
+        "groups.limit": 4,
+        "groups.noise_limit": 1.0,
+        "local_summaries.budget_bytes": 1000,
+        "local_summaries.combinations": True,
+        "local_summaries.pass_rates.capacity": 256,
+        "local_summaries.pass_rates.limit": 0.8,
+        "sent_reports.capacity": 256,
+        "passed_up.capacity": 4096,
+    },
+    "drip": DRIP,
+    "drip-sf": DRIP,
+    "flooding": FLOODING,
+    "georendezvous": {
+        "routing._listening": True,
+        "routing.fresh": True,
+        "routing.grid.side_m": pytest.approx(100.0 / math.sqrt(8.0)),  # two cells across fit into the radio's range
+        "rendezvous.handover_delay_s": 0.05,
+        "rendezvous.keep_records": 12,
+        "rendezvous.place_margin_m": pytest.approx(2.5 * 100.0 / math.sqrt(8.0)),
+        "rendezvous.record_lifespan_s": 560.0,  # eight times 70 s: records from far away are renewed seldom
+        "rendezvous.table.longest_s": 560.0,
+        "seen.capacity": 10_000,
+    },
+    "gossip": FLOODING,
+    "hearsay": {
+        "alone_s": pytest.approx(3.2 * 6.0),
+        "best_share": 0.62,
+        "repair_airtime_s": pytest.approx(0.1 * 5.0),
+        "settling_s": pytest.approx(20.0 * 3.0 * 3.0 * 0.003),
+        "heard.capacity": 8192,
+        "live.carry_bytes": 2_000_000,
+        "live.memory": 8192,
+        "neighbours.capacity": 512,
+        "reach._recent": 64.0,
+        "reach._steps_per_m": pytest.approx(10.0 / 100.0),
+    },
+    "odmrp": {**MESH, "mesh.routes.capacity": 4096, "mesh.flags.capacity": 1, "delivered.capacity": 4096},
+    "siena": {"seen.capacity": 4096, "strangers.capacity": 1024},
+    "steam": {
+        "relevant.capacity": 2048,
+        "relevant.producer_capacity": 1024,
+        "recent_events.capacity": 65_536,
+        "recovery.receptions.capacity": 2048,
+        "recovery.receptions.limit": 64,
+        "recovery.recent_answers.capacity": 65_536,
+    },
+}
+"By protocol, with its default settings: the numbers of a node and of its parts that are not zero, False or None."
+OF_EVERY_TABLE = {"_budgets", "budgets", "_usual_bytes", "_short"}
+"How many bytes a table may hold has tests of its own."
+
+
+def attributes(part: Any) -> dict[str, Any]:
+    slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
+    found = {name: getattr(part, name, None) for name in slots} | getattr(part, "__dict__", {})
+    return {name: value for name, value in found.items() if name not in OF_EVERY_TABLE}
+
+
+def numbers(part: Any, path: str = "", seen: dict[int, Any] | None = None) -> Iterator[tuple[str, float]]:
+    """All numbers in a machine and its parts that are not zero, by their place in it. A part that several others use
+    counts once."""
+    seen = {id(part): part} if seen is None else seen
+    for name, value in attributes(part).items():
+        kind = type(value)
+        if isinstance(value, int | float) and value:
+            yield f"{path}{name}", value
+        elif kind.__module__.startswith("earshot.protocols") and "Settings" not in kind.__name__:
+            if id(value) not in seen and not hasattr(kind, "__members__"):
+                seen[id(value)] = value
+                yield from numbers(value, f"{path}{name}.", seen)
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_a_new_node_has_counted_nothing_and_its_tables_have_the_room_of_its_settings(name: str) -> None:
+    cls = PROTOCOLS[name]
+    assert dict(numbers(cls("n", cls.Settings(), FixedLocation(), Random(1)))) == FIRST[name]
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (Child(frozenset(), {}, 0.0, 7, 7, deque(), RecentBitmap(4)), {"first_link": 7, "link": 7}),
+        (
+            DisseminationTree("s#0", "n", False, CoddSettings(), FilterIndex()),
+            {"number": -1, "complete": NEW, "next_look": 200},
+        ),
+        (Search("n", "p", "s", 3, 0b101, None), {"first": 3, "best_overhead": math.inf}),
+        (BrokerLink(broker=False), {}),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_new_part_has_counted_nothing(part: Any, expected: dict[str, float]) -> None:
+    found = dict(numbers(part)).items()
+    assert {name: value for name, value in found if "." not in name and not name.startswith("_")} == expected
