@@ -4,22 +4,41 @@ settings allow. A state that begins elsewhere shows only once, at the first pack
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import fields as msgspec_fields
 
 from earshot.filters import FilterIndex
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.codd.dissemination_tree import Child, DisseminationTree
-from earshot.protocols.codd.packets import NEW
-from earshot.protocols.codd.recent_documents import RecentBitmap
+from earshot.protocols.codd.join import Join
+from earshot.protocols.codd.packets import NEW, Answer
 from earshot.protocols.codd.reorganising import Search
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.machine import FixedLocation
+from earshot.protocols.content_odmrp.groups import ContentGroup, ContentGroups
+from earshot.protocols.drip.broker import PeerUpdates
+from earshot.protocols.drip.packets import Confirmation
+from earshot.protocols.drip.region_interests import InterestOffer, Interests
+from earshot.protocols.drip.sharing import HeldEvent
+from earshot.protocols.drip.subscribers import Subscriber
+from earshot.protocols.georendezvous.cell_hash_routing import Beacon, NodeEntered
+from earshot.protocols.georendezvous.path_choice import PathChoice
+from earshot.protocols.georendezvous.rendezvous_cell import Notify
+from earshot.protocols.georendezvous.rendezvous_table import Advertise
+from earshot.protocols.georendezvous.shared_links import LinkBeacon
+from earshot.protocols.machine import Deliver, FixedLocation
+from earshot.protocols.services.history import Asking
 from earshot.protocols.siena.machine import BrokerLink
+from earshot.protocols.steam.announcements import LocalAnnouncement
+from earshot.protocols.steam.location_updates import UpdatedLocation
+from earshot.protocols.steam.machine import GatheredAdvert, WaitingEvent
+from earshot.protocols.steam.packets import Advert, Raised, Recovered
+from earshot.protocols.steam.relevant_proximities import RelevantProximity
+from earshot.protocols.tuning import Surroundings, Tunable
 
 FLOODING = {"heard.capacity": 4096, "jittered._capacity": 4096}
 DRIP = {
@@ -136,16 +155,57 @@ def test_a_new_node_has_counted_nothing_and_its_tables_have_the_room_of_its_sett
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (Child(frozenset(), {}, 0.0, 7, 7, deque(), RecentBitmap(4)), {"first_link": 7, "link": 7}),
         (
             DisseminationTree("s#0", "n", False, CoddSettings(), FilterIndex()),
             {"number": -1, "complete": NEW, "next_look": 200},
         ),
         (Search("n", "p", "s", 3, 0b101, None), {"first": 3, "best_overhead": math.inf}),
-        (BrokerLink(broker=False), {}),
+        (FixedLocation().position(1.0), {}),
     ],
     ids=lambda one: type(one).__name__,
 )
 def test_a_new_part_has_counted_nothing(part: Any, expected: dict[str, float]) -> None:
     found = dict(numbers(part)).items()
     assert {name: value for name, value in found if "." not in name and not name.startswith("_")} == expected
+
+
+NEVER = -math.inf
+UNSTATED: dict[type[Any], dict[str, float]] = {
+    Deliver: {"hops": -1},
+    Tunable: {"step": 2.0},
+    Surroundings: {"packet_airtime_s": 0.0, "fewest_nodes": math.inf},
+    Child: {"version": 0, "guest": False},
+    Join: {"request": 0, "failures": 0},
+    Answer: {"link": 0},
+    BrokerLink: {"sent": 0, "heard": 0, "failed": False},
+    PeerUpdates: {"offered_at": NEVER, "offered_version": -1, "confirmed_version": 0},
+    HeldEvent: {"copies": 0, "at_source": False, "flooded": False},
+    InterestOffer: {"version": 0, "until": NEVER, "attempts": 0, "confirmed": 0},
+    Interests: {"shared_at": NEVER},
+    Subscriber: {"version": 0, "renew_s": 0.0},
+    Confirmation: {"version": 0},
+    ContentGroup: {"offered_at": NEVER, "answered_at": NEVER},
+    ContentGroups: {"made": 0, "split": 0, "combined": 0},
+    PathChoice: {"heard_at": 0.0},
+    Notify: {"passed": False},
+    Advertise: {"asked": False},
+    Beacon: {"fresh": False},
+    LinkBeacon: {"fresh": False, "links": 0},
+    NodeEntered: {"since": NEVER},
+    LocalAnnouncement: {"beacon": 0, "rounds_left": 0, "raised_at": 0.0},
+    GatheredAdvert: {"copies": 0},
+    WaitingEvent: {"copies": 0},
+    RelevantProximity: {"forwarded_at": NEVER},
+    Advert: {"hops": 0, "interval_s": 1.0, "margin_m": 0.0},
+    Raised: {"hops": 1},
+    Recovered: {"hops": 1},
+    UpdatedLocation: {"phase_s": 0.0},
+    Asking: {"rounds": 0, "before_round": -1},
+}
+"The numbers that a value has where its maker does not state them."
+
+
+@pytest.mark.parametrize("kind", UNSTATED, ids=lambda kind: kind.__name__)
+def test_what_is_not_stated_counts_as_nothing_or_as_never(kind: type[Any]) -> None:
+    defaults = {one.name: one.default for one in (fields(kind) if is_dataclass(kind) else msgspec_fields(kind))}
+    assert {name: value for name, value in defaults.items() if isinstance(value, int | float)} == UNSTATED[kind]
