@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from random import Random
 from typing import Any
 
@@ -137,13 +138,16 @@ def numbers(part: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
     counts once."""
     seen = {id(part): part} if seen is None else seen
     for name, value in attributes(part).items():
-        kind = type(value)
         if isinstance(value, int | float) and value:
             yield f"{path}{name}", value
-        elif kind.__module__.startswith("earshot.protocols") and "Settings" not in kind.__name__:
-            if id(value) not in seen and not hasattr(kind, "__members__"):
-                seen[id(value)] = value
-                yield from numbers(value, f"{path}{name}.", seen)
+        elif is_part(type(value)) and id(value) not in seen:
+            seen[id(value)] = value
+            yield from numbers(value, f"{path}{name}.", seen)
+
+
+def is_part(kind: type[Any]) -> bool:
+    ours = kind.__module__.startswith("earshot.protocols")
+    return ours and "Settings" not in kind.__name__ and not issubclass(kind, Enum)
 
 
 @pytest.mark.parametrize("name", FIRST)

@@ -45,9 +45,11 @@ def test_a_child_that_has_heard_no_document_yet_gets_all_that_are_held() -> None
 
 @pytest.mark.parametrize(("share", "times"), [(0.0, 1.0), (0.5, 2.0), (0.9375, 16.0), (0.97, 16.0), (1.0, 16.0)])
 def test_a_node_waits_at_most_16_times_longer_on_a_busy_channel(share: float, times: float) -> None:
-    channel = QuietChannel()
-    channel.busy_share = lambda now: share  # type: ignore[method-assign]
-    assert Codd("n", SMALL, FixedLocation(), Random(1), channel).pace(0.0) == times
+    class Busy(QuietChannel):
+        def busy_share(self, now: float) -> float:
+            return share
+
+    assert Codd("n", SMALL, FixedLocation(), Random(1), Busy()).pace(0.0) == times
 
 
 def test_an_overhead_on_the_wire_is_at_most_10_to_the_18() -> None:
