@@ -116,3 +116,20 @@ def test_a_delivery_whose_hops_nobody_counted_says_minus_one() -> None:
 
 def test_a_location_that_nobody_gave_is_the_origin_at_rest() -> None:
     assert (FixedLocation().position(3.0), FixedLocation().velocity(3.0)) == (Position(0.0, 0.0), Velocity(0.0, 0.0))
+
+
+def test_history_and_reliability_need_neighbours_and_thus_no_routing() -> None:
+    """The other attributes of a type are kept by each host for itself."""
+    alone = {"lifespan_s", "priority", "deadline_s"}
+    assert Machine.kept_qualities(None) == {*alone, "reliability", "history"}
+    assert type("Routed", (Machine,), {"needs_routing": True}).kept_qualities(None) == alone  # type: ignore[attr-defined]
+
+
+def test_a_machine_without_a_protocol_needs_nothing_and_has_nothing_to_tune() -> None:
+    assert (Machine.uses_routing(None), Machine.doubts(None), Machine.tuning(None)) == (False, (), ())  # type: ignore[arg-type]
+    assert (Machine.needs_routing, Machine.needs_two_way_links, Machine.several_producers) == (False, False, False)
+
+
+def test_a_channel_that_nobody_measures_is_quiet_and_takes_no_time() -> None:
+    node = machine()
+    assert (node.channel.busy_share(5.0), node.channel.airtime_s(1000)) == (0.0, 0.0)

@@ -205,3 +205,20 @@ def test_timers_without_end_at_one_time_are_a_livelock_and_others_are_not(monkey
     ):
         host.run(3.0)
     assert len(happened("a")) == MOST
+
+
+def test_a_link_takes_a_millisecond_where_nothing_else_is_said() -> None:
+    host = Tabletop([Puppet("a"), Puppet("b")], [("a", "b")])
+    host.do("a", "act", lambda puppet: puppet.broadcast(FLOOD))
+    host.run(1.0)
+    heard = host.machines["b"]
+    assert isinstance(heard, Puppet)
+    assert heard.calls[1:] == [("hear", FLOOD, "a", 0.001)]
+
+
+def test_a_packet_for_a_node_that_has_left_is_heard_by_nobody() -> None:
+    host, happened = table("ab", "ac")
+    host.do("a", "act", lambda puppet: puppet.broadcast(FLOOD))
+    del host.machines["b"]
+    host.run(1.0)
+    assert happened("c") == [("hear", FLOOD, "a", 0.5)]
