@@ -181,6 +181,16 @@ def test_a_neighbour_with_other_candidates_is_sent_all_and_one_with_the_same_is_
     assert sent == Abilities((Candidate("me", 1.0, 0.0, False),), same)
 
 
+def test_changes_that_come_while_others_wait_are_forwarded_with_them() -> None:
+    machine = node()
+    assert len(timers(machine.start(0.0), "forward-abilities")) == 1
+    assert timers(machine.hear(Abilities((candidate("b"),), 0), "x", 0.1), "forward-abilities") == []
+    [sent] = [one.packet for one in machine.wake("forward-abilities", 0.2) if isinstance(one, Broadcast)]
+    assert [one.node for one in sent.candidates] == ["b", "me"]
+    assert list(machine.wake("forward-abilities", 0.3)) == [], "nothing has changed"
+    assert len(timers(machine.hear(Abilities((candidate("c"),), 0), "x", 9.0), "forward-abilities")) == 1
+
+
 @pytest.mark.parametrize(
     ("role", "local_broker", "neighbours"),
     [(Role.GATHERING, "", []), (Role.NON_BROKER, "", ["x"]), (Role.NON_BROKER, "b", [])],
