@@ -63,6 +63,8 @@ def values(*texts: str, span: tuple[float, float] | None = None) -> Values:
         ((3.0, 6.999), 2),
         ((0.0, 0.0), 0),  # zero has no exponent of its own
         ((1.0, 1.0), -19),  # a millionth of the number
+        ((math.nextafter(1.0, 0.0), 1.0), -19),  # and of the greater of two
+        ((-1.0, math.nextafter(-1.0, 0.0)), -19),
         ((-1024.0, -1024.0), -9),
         ((0.0, 2.0**125), 126),
         ((-(2.0**126), 2.0**126), UNBOUNDED),
