@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earshot import Event
+from earshot import Event, Filter, FilterIndex
 from earshot.filters.index.columns import _holding, _holding_loop
 from earshot.filters.index.event_values import Between, EventValues, SameText
-from earshot.filters.index.plans import Plan
+from earshot.filters.index.filter_index import MOST_TYPES, _part
+from earshot.filters.index.groups import IndexedPlan
+from earshot.filters.index.path_moves import PathMove
+from earshot.filters.index.plans import Plan, _plans, plans_of
 from earshot.filters.index.prefix_tree import NO_NODES, sorted_nodes, union, with_node
 from earshot.filters.index.tables import AttributeTable
+from earshot.filters.language.alternatives import InDocument
+from earshot.filters.language.syntax import Axis, LocationPath, NodeKind, PathStep
 
 
 def test_nodes_are_ascending_and_each_is_there_once() -> None:
@@ -95,3 +100,66 @@ def test_a_field_inside_an_object_is_not_looked_up_flat() -> None:
     assert table.collect_flat({"car": 1}, keys) is None
     assert table.collect_flat({"car.speed": 1, "cart": 2}, keys) == []
     assert keys == {"key"}
+
+
+def parts_of(filter: Filter) -> list[tuple[bool, bool] | str]:
+    """Of each plan the path that answers for it, or whether it has moves and whether it is exact."""
+    parts = [_part("key", filter, plan) for plan in plans_of(filter)]
+    return [
+        (part.plan.moves is not None, part.plan.exact) if isinstance(part, IndexedPlan) else str(part[-1].label)
+        for part in parts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filter", "parts"),
+    [
+        (Filter.xpath("/a/b"), ["b"]),
+        (Filter.parse("T: /a/b"), [(True, False)]),
+        (Filter.xpath("/a[b]"), [(True, False)]),
+        (Filter.parse("/a/b and v = 1"), [(True, True)]),
+        (Filter.where("v = 1"), [(False, True)]),
+        (Filter.where("v = 1", "T"), [(False, True)]),
+        (Filter.parse("/a or v = 1"), ["a", (False, True)]),
+    ],
+    ids=str,
+)
+def test_a_path_alone_answers_for_its_filter_and_other_plans_are_kept_in_groups(
+    filter: Filter, parts: list[tuple[bool, bool] | str]
+) -> None:
+    assert sorted(parts_of(filter), key=str) == sorted(parts, key=str)
+
+
+def test_a_path_with_a_step_to_itself_is_not_walked() -> None:
+    a = PathStep(Axis.CHILD, NodeKind.ELEMENT, "a", ())
+    itself = PathStep(Axis.CHILD, NodeKind.SELF, "", ())
+    needs_a = Plan(needs=(InDocument("a"),), exact=False)
+    assert _plans.of(LocationPath(True, (a,))) == [Plan(moves=(PathMove(False, "a"),))]
+    assert _plans.of(LocationPath(True, (a, itself))) == _plans.of(LocationPath(False, (a,))) == [needs_a]
+
+
+def test_how_often_a_filter_was_given_up_is_forgotten_with_the_filter() -> None:
+    index = FilterIndex()
+    for key in "ab":
+        index.add(key, Filter.where("v = 1"))
+        index.given_up[key] = 3
+    index.remove("a")
+    assert index.given_up == {"b": 3}
+    index.add("b", Filter.where("v = 2"))
+    assert index.given_up == {}
+
+
+def test_groups_and_paths_are_dropped_with_their_last_filter() -> None:
+    index = FilterIndex()
+    filters = {text: Filter.parse(text) for text in ("T: v = 1", "T: w = 1", "a/*: v = 1", "/a[b]", "/a[c]", "/a")}
+    for key, filter in filters.items():
+        index.add(key, filter)
+    sizes = []
+    for key in filters:
+        sizes.append((sorted(map(str, index._by_type)), len(index._by_path), index._paths.count, len(index._patterns)))
+        index.remove(key)
+    assert sizes == [
+        (["T", "a/*"], 1, 2, 1), (["T", "a/*"], 1, 2, 1), (["a/*"], 1, 2, 1),
+        ([], 1, 2, 0), ([], 1, 2, 0), ([], 0, 1, 0),
+    ]  # fmt: skip
+    assert (index._paths.count, len(index), MOST_TYPES) == (0, 0, 4096)

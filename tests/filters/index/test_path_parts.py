@@ -167,6 +167,20 @@ def test_removed_numbers_are_given_again_once_they_are_many() -> None:
     assert tree.add(1, PathMove(False, "b")) <= removed
 
 
+def test_moves_with_guards_that_were_removed_count_like_nodes() -> None:
+    tree = PrefixTree()
+    for number in range(7):
+        tree.add_behind(0, PathMove(False, f"n{number}", (Guard("id"),)))
+    move, removed = PathMove(True, "a", (Guard("id"),)), 0
+    while not tree.has_many_removed:
+        tree.add_behind(0, move)
+        tree.drop_behind(0, move)
+        removed += 1
+    assert removed == 1024 + (1 + 7) // 2 + 1
+    tree.reuse_numbers()
+    assert (tree.has_many_removed, sorted(map(str, tree._moves))) == (False, [f"n{number}" for number in range(7)])
+
+
 def test_a_node_leads_on_by_its_moves_and_results() -> None:
     tree = PrefixTree()
     one = tree.add(0, PathMove(False, "a"))
