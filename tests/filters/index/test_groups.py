@@ -11,6 +11,7 @@ from earshot.filters.index import groups
 from earshot.filters.index.event_values import Between, EventValues, SameBoolean, SameNumber, SameText
 from earshot.filters.index.groups import IndexedPlan, PlanGroup
 from earshot.filters.index.plans import Plan, plans_of
+from earshot.filters.index.tables import AttributeTable
 from earshot.filters.language.alternatives import InDocument
 
 
@@ -169,14 +170,16 @@ class Asked:
 
 def test_a_filter_is_asked_only_if_its_plan_may_hold_and_it_was_not_found_yet() -> None:
     document = EventValues(Event.from_xml("<T><a>1</a><b>2</b></T>"))
-    plans = {where: plans_of(Filter.xpath(where))[0] for where in ("/T[a = 1]", "/T[a = 2]", "/T[b]", "/T[c]")}
+    plans = {
+        where: plans_of(Filter.xpath(where))[0] for where in ("/T[a = 1]", "/T[a = 2]", "/T[b]", "/T[c]", "/T[b = 2]")
+    }
     group, asked = PlanGroup(in_document=True), {where: Asked(True) for where in plans}
     for where, plan in plans.items():
         group.add(IndexedPlan(where, asked[where], plan))  # type: ignore[arg-type]
     found = {"/T[b]"}
     group.collect(document, None, found)
-    assert found == {"/T[b]", "/T[a = 1]"}
-    assert [one.count for one in asked.values()] == [1, 0, 0, 0]
+    assert found == {"/T[b]", "/T[a = 1]", "/T[b = 2]"}
+    assert [one.count for one in asked.values()] == [1, 0, 0, 0, 1]
 
 
 def test_a_filter_on_a_text_is_asked_unless_the_field_has_another_text_or_is_absent() -> None:
@@ -188,3 +191,41 @@ def test_a_filter_on_a_text_is_asked_unless_the_field_has_another_text_or_is_abs
         assert found_by(group, content) == set()
         counts.append(asked.count)
     assert counts == [1, 0, 0, 1, 1]
+
+
+def test_a_plan_is_asked_after_one_whose_text_the_field_does_not_have() -> None:
+    group = PlanGroup(in_document=False)
+    for text in ("x", "y"):
+        group.add(plan_of(f'a = "{text}"'))
+    assert found_by(group, {"a": "y"}) == {'a = "y"'}
+
+
+@pytest.mark.usefixtures("no_few")
+def test_an_event_is_looked_up_flat_where_it_has_neither_objects_nor_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def note(name: str) -> None:
+        really = getattr(AttributeTable, name)
+
+        def noted(*asked: Any) -> Any:
+            looked.append(name)
+            return really(*asked)
+
+        monkeypatch.setattr(AttributeTable, name, noted)
+
+    note("collect")
+    note("collect_flat")
+    nested = Event("T", {"o": {"v": 9}})
+    document = Event.from_xml("<T><v>9</v></T>")
+    for in_document, where, event, ways in (
+        (False, "v > 5", Event("T", {"v": 9}), ["collect_flat"]),
+        (False, "o.v > 5", nested, ["collect_flat", "collect"]),
+        (False, "v > 5", document, ["collect"]),
+        (True, "/T[v > 5]", Event("T", {"v": 9}), ["collect"]),
+        (True, "/T[v > 5]", document, ["collect"]),
+    ):
+        group, found = PlanGroup(in_document), set[str]()
+        group.add(plan_of(where))
+        group.collect(EventValues(event), None, found)
+        assert (found, looked) == ({where}, ways)
+        looked.clear()

@@ -307,6 +307,35 @@ def test_a_state_takes_eighty_entries_four_for_each_node_and_two_for_each_that_w
     assert below._held == (80 + 4 + 2) + (80 + 2)
 
 
+def test_attributes_and_texts_make_states_only_where_a_path_ends_in_one() -> None:
+    text = "<a id='1'>x</a>"
+    plain = paths_of((A,))
+    assert (reached(plain, text), plain._held) == ({0}, 84)
+    ending = paths_of((A, PathMove(False, attribute("id"))))
+    assert (reached(ending, text), ending._held) == ({0}, 84 + 84 + 80), "a, its id, and its text"
+
+
+def test_a_path_that_is_added_takes_an_entry_for_each_state_that_it_reaches_or_waits_in() -> None:
+    automaton = paths_of((A,), (A, B))
+    held = []
+    for moves in (
+        (A, B),
+        (A, B, PathMove(False, "c")),
+        (PathMove(True, "b"),),
+        (PathMove(True, "b"), PathMove(False, "c")),
+        (A, PathMove(False, "b", (Guard("id"),))),
+        (A, PathMove(True, "b", (Guard("id"),))),
+    ):
+        if not held:
+            assert reached(automaton, "<a><b/></a>") == {0, 1}
+        before = automaton._held
+        automaton.add(moves, "later", is_answer=True)
+        automaton._current_start()
+        held.append(automaton._held - before)
+    # The third waits in all three states and reaches that of b; the last waits in a and b, and is behind guards in b.
+    assert held == [0, 0, 3 + 1, 0, 1, 2 + 1]
+
+
 def test_answers_are_remembered_when_a_document_comes_for_the_second_time() -> None:
     automaton = paths_of((A, B))
     held = []

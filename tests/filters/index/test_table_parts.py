@@ -69,6 +69,10 @@ def matrix_of(slots: int) -> Bits:
     return matrix
 
 
+def used_rows(matrix: Bits) -> int:
+    return matrix._used - len(matrix._free)
+
+
 def members(matrix: Bits, column: Any, value: Any, slots: int) -> set[int]:
     """The first slots that are set in the value's row, by its number and by its handle."""
     by_number = {slot for slot in slots_of(matrix.bytes[column.row_of(value)]).tolist() if slot < slots}
@@ -97,7 +101,7 @@ def test_a_column_of_ranges_has_a_row_for_the_numbers_between_two_bounds() -> No
     for slot in (1, 2, 3):
         column.remove(slot, tests[slot])
     assert (found(1, "x"), column._bounds, column._uses) == ([{0, 1, 2, 3}] * 2, [], {-inf: 1})
-    assert len(column.rows) == 2, "all numbers, and what is no number"
+    assert len(column.rows) == used_rows(matrix) == 2, "all numbers, and what is no number"
 
 
 def test_a_column_of_ranges_has_rows_for_all_numbers_between_several_values() -> None:
@@ -111,6 +115,7 @@ def test_a_column_of_ranges_has_rows_for_all_numbers_between_several_values() ->
 
 
 def test_a_bound_for_which_there_is_no_room_is_rounded_outwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert columns.MOST_BOUNDS == 256
     monkeypatch.setattr(columns, "MOST_BOUNDS", 2)
     matrix = Bits()
     column = RangeColumn("v", matrix)
@@ -155,7 +160,7 @@ def test_a_column_of_values_has_a_row_for_each_and_one_for_all_others() -> None:
     column.remove(2, tests[2])
     assert found(1, 2, 3, 4) == [{0, 2}, {0, 1, 2}, {0, 2, 3}, {0, 2}]
     assert (column._wanted, column._places, column._uses) == ([3.0, 2.0], {3.0: 0, 2.0: 1}, {2.0: 1, 3.0: 1})
-    assert len(column.rows) == 3
+    assert len(column.rows) == used_rows(matrix) == 3
 
 
 def test_a_column_of_texts_remembers_texts_and_others_remember_any_value() -> None:
@@ -318,11 +323,11 @@ def test_events_with_the_same_names_share_a_shape_and_those_with_the_same_asked_
     assert found == [{"v"}, set(), {"v"}, {"n"}, {"n", "v"}]
     assert set(table._shapes) == {("v",), ("v", "x"), ("x", "n"), ("n", "v")}
     assert set(table._shape_rows) == {frozenset("v"), frozenset("n"), frozenset("nv")}
-    used = table._bits._used - len(table._bits._free)
+    used = used_rows(table._bits)
     table.add("w", Plan(tests=(SameNumber("w", 1.0),)), "owner")
     assert (table._shapes, table._shape_rows) == ({}, {})
     # The rows of three shapes are free; there is one for w and one for what is not w.
-    assert table._bits._used - len(table._bits._free) == used - 3 + 2
+    assert used_rows(table._bits) == used - 3 + 2
 
 
 def test_shapes_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,3 +381,20 @@ def test_of_an_element_with_several_values_the_table_decides_what_one_of_them_me
     keys: set[Any] = set()
     assert table.collect(EventValues(Event.from_xml("<T><b>y</b><b>x</b><c>x</c></T>")), keys) == ["owner of c"]
     assert keys == {"b"}
+
+
+def test_a_table_gives_back_the_rows_of_plans_that_are_gone() -> None:
+    table: AttributeTable[str] = AttributeTable()
+    slots = [
+        table.add("a", Plan(tests=(SameText("a", "x"), Between("v", 1.0, 2.0)), needs=("n", "m")), "owner"),
+        table.add("b", Plan(tests=(SameText("a", "y"), Between("v", 2.0, 3.0)), needs=("n",)), "owner"),
+    ]
+    # All slots; n, m; what is x, y or neither; the numbers between 1, 2, 3 and the ends, and what is no number.
+    assert used_rows(table._bits) == 1 + 2 + 3 + (5 + 1)
+    found_flat(table, a="x", v=1, n=0)
+    assert used_rows(table._bits) == 12 + 1
+    table.remove(slots[0])
+    assert used_rows(table._bits) == 1 + 1 + 2 + (3 + 1)
+    assert (found_flat(table, a="y", v=2, n=0)[0], found_flat(table, a="x", v=1, n=0)[0]) == ({"b"}, set())
+    table.remove(slots[1])
+    assert (used_rows(table._bits), table._columns, table._without, table._needed) == (1, {}, {}, {})
