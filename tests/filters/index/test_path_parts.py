@@ -171,12 +171,12 @@ def test_moves_with_guards_that_were_removed_count_like_nodes() -> None:
     tree = PrefixTree()
     for number in range(7):
         tree.add_behind(0, PathMove(False, f"n{number}", (Guard("id"),)))
-    move, removed = PathMove(True, "a", (Guard("id"),)), 0
-    while not tree.has_many_removed:
+    move, many = PathMove(True, "a", (Guard("id"),)), []
+    for _ in range(1024 + (1 + 7) // 2 + 1):
         tree.add_behind(0, move)
         tree.drop_behind(0, move)
-        removed += 1
-    assert removed == 1024 + (1 + 7) // 2 + 1
+        many.append(tree.has_many_removed)
+    assert (many.index(True), many.count(True)) == (1024 + (1 + 7) // 2, 1)
     tree.reuse_numbers()
     assert (tree.has_many_removed, sorted(map(str, tree._moves))) == (False, [f"n{number}" for number in range(7)])
 
