@@ -6,7 +6,7 @@ import pytest
 
 from earshot import Event, Filter
 from earshot.filters.summaries.data_summary import DataSummary
-from earshot.filters.summaries.summary_tree import Bounds, SummaryTree, TextBitmaps, Vertex, union
+from earshot.filters.summaries.summary_tree import Bounds, SummaryTree, TextBitmaps, Vertex, _Descendants, union
 
 LONG = "x" * 65
 DOCUMENTS = (
@@ -83,6 +83,27 @@ def test_the_places_below_a_place_are_a_range_whatever_their_names() -> None:
     assert below(a, "z") == set()
     assert (tree.document.start, tree.document.end) == (0, len(places.all)) == (0, 7)
     assert tree.places is places, "they are found once"
+
+
+@pytest.mark.parametrize(("name", "and_self"), [("*", False), ("a", False), ("b", False), ("z", False), ("*", True)])
+@pytest.mark.parametrize("upwards", [False, True])
+def test_what_is_found_below_many_places_is_asked_of_each_once(name: str, and_self: bool, upwards: bool) -> None:
+    """First places are gathered one by one; there are more of them than a budget of all places allows."""
+    tree = SummaryTree()
+    tree.add(Event.from_xml("<a><b>" * 6 + "<c/><d><a/></d>" + "</b></a>" * 6), 1)
+    places = tree.places
+    named = places.by_name.get(name, []) if name != "*" else places.all
+    asked: list[int] = []
+
+    def look(vertex: Vertex) -> Bounds:
+        asked.append(vertex.start)
+        return Bounds(0, 1 << vertex.start)
+
+    found = _Descendants(places, name, look, and_self)
+    for vertex in reversed(places.all) if upwards else places.all:
+        below = [one.start for one in named if vertex.start + (not and_self) <= one.start < vertex.end]
+        assert found(vertex) == Bounds(0, sum(1 << start for start in below))
+    assert len(asked) == len(set(asked))
 
 
 @pytest.mark.parametrize(
