@@ -119,6 +119,21 @@ def test_an_expression_that_is_a_tree_pattern_is_kept_as_one(query: str, pattern
     assert str(Filter.xpath(query)) == pattern
 
 
+@pytest.mark.parametrize("leaf", ["@k", "text()", "@*"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("b", "*", ".//b", "@k", ".//@k", "text()", ".//text()", "b[2]", "b = 'x'", ".//b = 'x'", "@k = 'x'"),
+        *("not(b)", "not(.//b)", "contains(b, 'x')", "contains(.//b, 'x')", "starts-with(., 'x')", ". = 'x'"),
+        *("b/c", ".//b/c", "b//c", "b[c]", "text() = 'x'", ".//text() = 'x'", "@*", "b[1]/c", "@*[. = 'x']"),
+    ],
+)
+def test_nothing_lies_below_an_attribute_or_a_text(leaf: str, asked: str) -> None:
+    document = "<r><a k='x'><b>x</b>x</a></r>"
+    for path in (f"//a/{leaf}[{asked}]", f"//{leaf}[{asked}]", f"/r[.//{leaf}[{asked}]]", f"/r[a/{leaf}[{asked}]]"):
+        assert Filter.xpath(path).matches(Event.from_xml(document)) is selects(path, document), path
+
+
 def test_declared_prefixes_are_the_only_ones() -> None:
     declared = {"soap": "http://schemas.xmlsoap.org/soap/envelope/"}
     assert Filter.xpath("/soap:Envelope/@xml:lang", declared) == Filter.xpath("/Envelope/@lang")
