@@ -10,6 +10,7 @@ from earshot import Event, Filter
 from earshot.documents import Element
 from earshot.filters.language import where
 from earshot.filters.language.paths import Memo
+from earshot.filters.language.syntax import Compare, Comparison, Condition, Field, Within
 from earshot.filters.relations.implying import Proof
 
 
@@ -91,6 +92,31 @@ def test_a_proof_counts_each_fact_that_it_compares() -> None:
     assert proof.left == 7
 
 
+def test_what_lies_further_down_a_path_is_known_of_the_first_step() -> None:
+    proof = Proof(10)
+    assert proof.follows((condition("/a/b/c"),), condition("/a[b/c]"))
+    assert proof.left == 9, "one path is compared with the other, and the rest of it is the predicate"
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (Compare(Field("p"), Comparison.EQ, -0.0), "p = 0"),
+        (Compare(Field("p"), Comparison.LT, 20), "p < 20"),
+        (Compare(Field("p"), Comparison.LT, "-0"), "p < 0"),
+        (Compare(Field("p"), Comparison.LT, "1e1"), "p < 10"),
+        (Compare(Field("p"), Comparison.LT, "x"), 'p < "x"'),
+        (Compare(Field("p"), Comparison.EQ, "-0"), 'p = "-0"'),
+        (Compare(Field("p"), Comparison.EQ, True), "p = true"),
+        (Compare(Field("p"), Comparison.LT, "2004-03-01"), 'p < "2004-03-01"'),
+        (Within(5), "within 5 m"),
+    ],
+)
+def test_a_condition_that_was_not_parsed_is_written_as_one_that_was(made: Condition, text: str) -> None:
+    filter = Filter(made)
+    assert (str(filter), Filter.parse(text), repr(filter)) == (text, filter, repr(Filter.parse(text)))
+
+
 @pytest.mark.parametrize(
     ("general", "special", "covered"),
     [
@@ -104,6 +130,17 @@ def test_a_proof_counts_each_fact_that_it_compares() -> None:
         ("p", "p >= 0", False),
         ("p", 'p starts with "t"', True),
         ("p", 'p contains "als"', False),
+        # What follows from each of several alternatives.
+        ("p", "(p > 5 or p = 7) and q", True),
+        ("p", "(p > 5 or r = 7) and q", False),
+        ('p contains "x"', '(p = "ax" or p = "bx") and q', True),
+        ('p contains "x"', '(p = "ax" or p = "b") and q', False),
+        ('p starts with "a"', '(p = "ax" or p starts with "ab") and q', True),
+        ("p != 3", "(p = 4 or p > 5) and q", True),
+        ("not p < 3", "(not p < 5 or not p < 4) and q", True),
+        ("/a/b", '(/a[contains(b, "x")] or /a/b[c]) and q', True),
+        ("within 10 m", "(within 5 m or within 3 m) and q", True),
+        ("inside circle(0, 0, 9)", "(inside circle(0, 0, 1) or inside circle(1, 0, 2)) and q", True),
         # A number is not its text.
         ("/r[a != 5]", '/r[a != "5"]', False),
         ('/r[a != "5"]', "/r[a != 5]", True),
