@@ -119,6 +119,22 @@ def test_a_guarded_node_is_bare_when_its_last_result_and_move_are_gone() -> None
     assert node.is_bare
 
 
+def test_moves_to_one_label_with_and_without_guards_are_dropped_one_by_one() -> None:
+    plain, by_id, by_text = (PathMove(False, "a", guards) for guards in ((), (Guard("id"),), (Guard("", "x"),)))
+    for order in ((plain, by_id, by_text), (by_text, by_id, plain), (by_id, plain, by_text)):
+        node = GuardedNode()
+        ends = {move: node.add(move) for move in (plain, by_id, by_text)}
+        assert len({id(end) for end in ends.values()}) == 3
+        for move in order:
+            assert {one: node.get(one) for one in ends} == ends
+            node.drop(move)
+            del ends[move]
+            assert node.get(move) is None
+            assert (list(node.children), node.is_bare) == (["a"] if ends else [], not ends)
+            if ends:
+                assert (node.children["a"].guards is None) is (list(ends) == [plain])
+
+
 def test_a_node_has_several_results_until_each_is_removed() -> None:
     results = NodeResults()
     results.resize(4)
