@@ -168,6 +168,20 @@ def test_a_fragment_counts_what_it_takes_beside_its_bytes() -> None:
     assert desk.held.held_bytes == sum((1 + PIECE_BYTES) * len(one.pieces) for one in desk.held._partials.values())
 
 
+def test_a_fragment_of_one_byte_counts_161_bytes_unless_it_is_set_otherwise() -> None:
+    held = Reassembly([].append)
+    held.add("a", 1, Fragment(1, 0, 2, b"x"), 0.0)
+    assert (held.held_bytes, dict(held._held)) == (161, {"a": 161})
+
+
+def test_two_hundred_and_fifty_six_packets_wait_for_their_fragments_at_a_time() -> None:
+    desk = Desk()
+    for number in range(257):
+        desk.add(number, 0, 2, b"x")
+    assert (len(desk.held), desk.dropped) == (256, [DropReason.FRAGMENT_BUFFER_FULL])
+    assert ("a", 1, 0) not in desk.held._partials, "the oldest is lost"
+
+
 def test_beyond_the_bounds_of_all_the_sender_that_holds_most_loses() -> None:
     desk = Desk(total_bytes=10)
     desk.add(1, 0, 2, bytes(4), sender="b")

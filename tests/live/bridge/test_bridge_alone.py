@@ -462,6 +462,39 @@ def test_a_new_connection_counts_what_is_on_its_way_as_sent_again(play: Callable
     play(story)
 
 
+def test_messages_that_nobody_acknowledges_go_out_a_batch_after_the_other(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge_module, "UNACKNOWLEDGED", 2)
+
+    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+        heard(bridge, town, *(siren(n, type="Tick") for n in range(5)))
+        sent = [len(office.sent)]
+        for _ in range(3):
+            bridge._forget_acknowledged()
+            sent.append(len(office.sent))
+        assert (sent, [one[3] for one in office.sent]) == ([2, 4, 5, 5], [f"car-{n}" for n in range(5)])
+
+    play(story)
+
+
+def test_a_bridge_that_ends_waits_two_seconds_for_the_broker_after_it_has_written_everything(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[float, int, int]] = []
+
+    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+        async def drained(longest_s: float) -> bool:
+            seen.append((longest_s, len(bridge._waiting), len(bridge._gathered)))
+            return False
+
+        monkeypatch.setattr(bridge, "drained", drained)
+        town.calls[0][0](siren(1))
+
+    play(story)
+    assert seen == [(2.0, 1, 0)]
+
+
 def test_the_numbers_of_a_bridge() -> None:
     module = bridge_module
     assert (module.MOST_GATHERED, module.MOST_RECEIVED, module.MOST_ANNOUNCED, module.REMEMBERED) == (

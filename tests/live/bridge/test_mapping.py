@@ -243,3 +243,12 @@ def test_a_file_of_rules_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for arrow in ("-> T", "T ->", "T -> "):
         with pytest.raises(SettingsError, match="cannot read"):
             read_mapping(None, (arrow,))
+
+
+def test_a_rule_that_gives_no_more_than_topic_and_type_makes_a_plain_event_for_everywhere() -> None:
+    event, area = FromMqtt("news", "News").event([], b'{"n": 1}')
+    assert (event.type, event.content, event.lifespan_s, event.priority, event.area, area) == (
+        "News", {"n": 1}, None, 0, None, None,
+    )  # fmt: skip
+    rule, other = FromMqtt("news", "News"), ToMqtt("News", "news")
+    assert (rule.qos, rule.payload, other.qos, other.retain, other.payload) == (1, "content", 1, False, "event")

@@ -153,3 +153,8 @@ def test_a_batch_is_written_to_the_log_of_the_file_so_that_a_kill_loses_none_of_
     queue = WaitingMessages(tmp_path / "q.db", 1000)
     asked = ("journal_mode", "synchronous", "locking_mode")
     assert [queue._file.execute(f"PRAGMA {one}").fetchone()[0] for one in asked] == ["wal", 1, "exclusive"]
+
+
+def test_a_queue_that_another_bridge_uses_is_awaited_for_a_second(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    assert queue._file.execute("PRAGMA busy_timeout").fetchone() == (1000,)
