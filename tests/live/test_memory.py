@@ -43,6 +43,31 @@ def test_a_memory_that_is_exactly_full_takes_nothing_more() -> None:
     assert memory.admits(Here(Position(0.0, 0.0)), 30)
 
 
+def test_one_small_packet_in_sixteen_is_counted_on_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = EventBytes(10**9)
+    draws = [(number + 0.5) / 31 for number in range(31)]
+    "The middles of 31 equal parts of what may be drawn."
+    left_out = []
+    for draw in draws:
+        monkeypatch.setattr(memory._random, "random", lambda drawn=draw: drawn)
+        memory._uncounted = 0
+        assert memory.admits(Flood(siren("a", ""), 1), 300)
+        left_out.append(memory._uncounted)
+    assert (left_out, sum(left_out) / 31) == ([*range(31)], 15.0)
+
+
+def test_while_small_packets_are_not_counted_a_kilobyte_is_and_a_full_memory_takes_none() -> None:
+    memory = EventBytes(100_000)
+    memory._uncounted = 3
+    small, large = Flood(siren("a", ""), 1), Flood(siren("b", ""), 1)
+    assert memory.admits(small, 1023)
+    assert (memory._uncounted, memory.held_bytes) == (2, 0)
+    assert memory.admits(large, 1024)
+    assert (memory._uncounted, memory.held_bytes) == (2, weight(large.event))
+    memory.limit_bytes = memory.held_bytes
+    assert not memory.admits(small, 300)
+
+
 def test_small_events_are_estimated_and_packets_without_events_pass() -> None:
     memory = EventBytes(1_000_000)
     kept = []
