@@ -323,6 +323,7 @@ def test_precision_rounds_every_position_that_leaves_the_node() -> None:
         b'{"class":"TPV","mode":3,"lat":"x","lon":2}',
         b'{"class":"TPV","mode":3,"lat":NaN,"lon":2}',
         b'{"class":"TPV","mode":3,"lat":91,"lon":2}',
+        b'{"class":"TPV","mode":3,"lat":1,"lon":1' + b"0" * 400 + b"}",
         b'{"class":"TPV","mode":3,"lat":1}',
         b'{"class":"SKY"}',
     ],

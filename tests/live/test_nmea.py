@@ -56,6 +56,9 @@ def test_a_motion_that_is_not_finite_is_none(wrong: dict[str, str]) -> None:
         ({"kind": "GPGGA"}, False),
         ({"date": ""}, False),
         ({"lat": ""}, False),
+        ({"time": "120000.999"}, True),
+        ({"time": "1200001"}, False),
+        ({"time": "1200001e99"}, False),
     ],
 )
 def test_a_reading_is_a_valid_place_on_the_globe(changed: dict[str, str], is_reading: bool) -> None:

@@ -26,7 +26,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 def parse_report(line: bytes) -> Reading | None:
     """The position in a TPV report with at least a 2D fix; None for any other line."""
     try:
-        report: Any = json.loads(line)
+        report: Any = json.loads(line, parse_int=float)  # An integer may be too large for a float.
     except (ValueError, RecursionError):
         return None
     if not isinstance(report, dict) or report.get("class") != "TPV" or report.get("mode", 0) not in (2, 3):

@@ -61,7 +61,7 @@ def parse_line(line: str) -> Reading | None:
         course = float(fields[8]) if fields[8] else 0.0
     except ValueError:
         return None
-    if not (abs(lat_deg) <= 90.0 and abs(lon_deg) <= 180.0):
+    if not (abs(lat_deg) <= 90.0 and abs(lon_deg) <= 180.0 and part < 1.0):
         return None
     return Reading((moment + timedelta(seconds=part)).timestamp(), lat_deg, lon_deg, speed, course)
 
