@@ -77,6 +77,13 @@ def test_what_was_signed_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatc
     assert list(table) == ["a", "c"]
 
 
+def test_of_too_many_senders_the_first_gets_a_new_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signatures, "REMEMBERED", 2)
+    verifier = signatures.Verifier()
+    assert all(verifier._allows(sender, 5.0) for sender in "abc")
+    assert verifier._allowances == {"b": [32.0, 5.0], "c": [32.0, 5.0]}
+
+
 def test_sixteen_thousand_signatures_are_remembered() -> None:
     table: OrderedDict[int, float] = OrderedDict()
     for key in range(16_390):

@@ -44,6 +44,36 @@ def test_a_peer_is_challenged_every_tenth_of_a_second_at_most() -> None:
     assert peers.sent[0][1].digest == digest_of("a", 1) != digest_of("a", 2)
 
 
+def test_a_peer_is_challenged_again_after_exactly_a_tenth_of_a_second() -> None:
+    peers = Asked()
+    for now in (0.0, 0.1):
+        peers.hear("a", HOME, now)
+    assert len(peers.sent) == 2
+
+
+def test_the_second_answer_of_a_host_that_is_proven_does_not_replace_it() -> None:
+    """Two challenges to the same host are under way; the answer to the second comes after it is proven by the first."""
+    peers = Asked(newcomers=1)
+    first = peers.hear("a", HOME, 1.0)
+    peers.hear("b", ELSEWHERE, 1.0)
+    second = peers.hear("a", HOME, 1.0)
+    assert first is not second
+    for_first, _, for_second = (challenge.cookie for _, challenge in peers.sent)
+    assert peers.echo(for_first, HOME, 1.1) is first
+    assert peers.echo(for_second, HOME, 1.1) is None
+    assert (peers.at(HOME), first.proven, second.proven) == (first, True, False)
+
+
+def test_a_host_that_starts_again_at_its_address_replaces_its_earlier_life_at_once() -> None:
+    peers = Asked()
+    old = peers.proves("a", HOME, 1.0, life=1)
+    with pytest.raises(Refused):
+        peers.hear("a", HOME, 2.0, life=2)
+    new = peers.echo(peers.sent[-1][1].cookie, HOME, 2.0)
+    assert new is not None
+    assert (new.life, peers.at(HOME), old.proven, list(peers._contests)) == (2, new, False, [])
+
+
 def test_a_peer_is_present_for_its_expiry_and_not_longer() -> None:
     peers = Asked()
     peers.proves("a", HOME, 1.0)
