@@ -124,7 +124,7 @@ def test_a_time_without_a_zone_is_utc(text: str, time: float) -> None:
         parse_until("tomorrow")
 
 
-def test_a_line_of_a_trust_file_is_written_as_it_is_read(tmp_path: Path) -> None:
+def test_a_line_of_a_trust_file_has_only_what_its_kind_needs() -> None:
     zeros = bytes(32)
     assert trust_line("owner", zeros) == f"owner {ZEROS}"
     assert trust_line("revoked", zeros, "car") == f"revoked {ZEROS}", "a revoked key has no name"

@@ -483,7 +483,7 @@ def test_a_bridge_that_ends_waits_two_seconds_for_the_broker_after_it_has_writte
 ) -> None:
     seen: list[tuple[float, int, int]] = []
 
-    async def story(bridge: Bridge, town: Town, office: Office) -> None:
+    async def story(bridge: Bridge, town: Town, _: Office) -> None:
         async def drained(longest_s: float) -> bool:
             seen.append((longest_s, len(bridge._waiting), len(bridge._gathered)))
             return False
