@@ -83,9 +83,10 @@ def test_a_device_without_a_fix_is_closed_and_says_how_long_it_was_awaited(tmp_p
 
 
 def test_a_track_begins_when_the_node_does_and_of_two_rows_of_one_time_the_later_counts() -> None:
-    track = Track([(12.0, 30.0, 0.0), (10.0, 0.0, 0.0), (12.0, 20.0, 4.0)], None, 500.0)
-    early, between, last, late = (track.fix(now) for now in (499.0, 501.0, 502.0, 510.0))
+    rows = [(12.0, 30.0, 0.0), (10.0, 0.0, 0.0), (13.0, 21.0, 9.0), (12.0, 20.0, 4.0)]
+    track = Track(rows, None, 500.0)
+    early, between, last, late = (track.fix(now) for now in (499.0, 501.0, 503.0, 510.0))
     assert (early.position, early.velocity, early.time) == (Position(0.0, 0.0), STILL, 499.0)
     assert (between.position, between.time) == (Position(10.0, 2.0), 501.0)
     assert (between.velocity.x_m_s, between.velocity.y_m_s) == (10.0, 2.0)
-    assert last == late == Fix(Position(20.0, 4.0), STILL, 502.0)
+    assert last == late == Fix(Position(21.0, 9.0), STILL, 503.0)
