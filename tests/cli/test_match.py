@@ -57,6 +57,12 @@ def test_as_json_every_event_is_one_object() -> None:
     assert json.loads(result.stdout) == {"event": "cd.xml", "type": "CD", "matches": False}
 
 
+def test_json_of_events_keeps_letters_of_all_languages() -> None:
+    Path("jam.json").write_text('{"type": "Straße", "id": "ü", "content": {"km": 3}}', encoding="utf-8")
+    printed = run("match", "--filter", "km = 3", "--json", "jam.json").stdout
+    assert printed == '{"event": "jam.json", "type": "Straße", "id": "ü", "matches": true}\n'
+
+
 @pytest.mark.parametrize(
     ("standard_input", "printed"),
     [

@@ -56,6 +56,13 @@ def test_tasks_are_shown_where_runs_are_not_counted_and_there_are_several(
     ]
 
 
+def test_tasks_are_shown_before_anything_was_announced(clock: list[float], capfd: pytest.CaptureFixture[str]) -> None:
+    bar = ProgressBar("report")
+    clock[0] = 5.0
+    bar.tasks(1, 2)
+    assert capfd.readouterr().err == "report:  [############............] 1 of 2 tasks\n"
+
+
 def test_on_a_terminal_one_line_changes_and_is_empty_at_the_end(
     clock: list[float], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
