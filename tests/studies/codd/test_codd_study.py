@@ -375,6 +375,15 @@ def test_documents_flow_before_the_first_node_joins() -> None:
     assert all(0 < adds <= levels for adds, _, levels in row["joins"])
 
 
+def test_the_selectivity_is_of_the_documents_since_a_node_joined() -> None:
+    (row,) = measured(["codd-nr"], documents=100)
+    generator = SyntheticStream(60, 100, 1, {}).generator
+    random = Random("1:documents")
+    wanted = [len(generator.audience(random, number)[1]) for number in range(100)]
+    # All have joined after 50 documents; before that too, documents meet as many of those that have.
+    assert row["selectivity"] == pytest.approx(sum(wanted) / 60 / 100, rel=0.1)
+
+
 def test_a_data_set_can_change_half_way() -> None:
     stream = XmlStream(["news", "protein"], 3, 10, 0)
     assert [len(stream.filters(node)) for node in range(3)] == [2, 2, 2]

@@ -290,8 +290,8 @@ class SystemRun:
         ]
         self.client_leaf_shares.append(1 - len(above) / len(machines))
 
-    def figures(self, documents: int) -> dict[str, Any]:
-        """What the paper's figures show of the run."""
+    def figures(self, offered: int) -> dict[str, Any]:
+        """What the paper's figures show of the run. `offered` counts each document once for each joined node."""
         counts = {name: self._counts(name) for name in self.names}
         received = {name: transfers for name, (transfers, _) in counts.items() if transfers}
         overhead = {name: counts[name][1] / transfers for name, transfers in received.items()}
@@ -320,7 +320,7 @@ class SystemRun:
             "transfers": transfers,
             "control": self.pipes.control,
             "deliveries": self.pipes.deliveries,
-            "selectivity": self.pipes.deliveries / (documents * len(self.names)),
+            "selectivity": self.pipes.deliveries / offered,
         }
 
     def _of_brokers(self) -> dict[str, Any]:
@@ -386,11 +386,12 @@ def run_systems(
     order = list(range(len(stream.nodes)))
     Random(f"{seed}:order").shuffle(order)
     first, last = joining_from(stream.count) if stream.joining == "flowing" else (0, 1)
-    joined = 0
+    joined = offered = 0
     for number, event in enumerate(stream.documents()):
         due = min(len(order), math.ceil(len(order) * max(0, number + 1 - first) / (last - first)))
         changes = [*((node, stream.filters(node)) for node in order[joined:due]), *stream.changes(number)]
         joined = due
+        offered += joined
         stamped = event.stamped(id=f"d{number}", source=SOURCE, time=runs[0].pipes.now)
         for run in runs:
             for node, filters in changes:
@@ -399,7 +400,7 @@ def run_systems(
             run.publish(stamped, number)
             if number + 1 == stream.count // 2:
                 run.pass_half()
-    return [run.figures(stream.count) for run in runs]
+    return [run.figures(offered) for run in runs]
 
 
 def joining_from(documents: int) -> tuple[int, int]:
