@@ -163,7 +163,7 @@ def test_an_overhead_that_falls_with_the_size_does_not_rise_more_slowly() -> Non
             for fan_out in (4, 6)
             for system, start, slope in (("codd-r", 0.3, with_), ("codd-nr", 0.5, without))
         ]
-        return {"sizes": rows, "fan-outs": []}
+        return {"sizes": rows, "fan-outs": [], "default": []}
 
     for slopes, holds in (
         ((0.01, 0.05), [True, True]),
@@ -173,6 +173,21 @@ def test_an_overhead_that_falls_with_the_size_does_not_rise_more_slowly() -> Non
         found = claims.size_lowered(sizes(*slopes))
         rises, *slopes = found.readings
         assert [slopes[0].holds, rises.holds] == holds
+
+
+def test_sizes_are_compared_with_the_default_size_at_the_same_length() -> None:
+    def runs(nodes: int, fan_out: int, documents: int, depth: float) -> dict[str, Any]:
+        return {"nodes": nodes, "fan_out": fan_out, "documents": documents, "depth": depth, "seed": 0} | {
+            "system": "codd-r"
+        }
+
+    rows = {
+        "sizes": [runs(100, 6, 1000, 3.0), runs(200, 6, 1000, 4.0), runs(100, 4, 200, 3.0)],
+        "fan-outs": [runs(400, 6, 200, 9.0), runs(400, 4, 200, 5.0)],
+        "default": [runs(400, 6, 1000, 5.0)],
+    }
+    measured = claims.depth_with(rows).measured
+    assert measured.startswith("1,000 documents, by nodes 100: 3.00, 200: 4.00, 400: 5.00; ")
 
 
 def test_over_time_and_late_moves_are_judged_by_their_ends() -> None:
@@ -254,7 +269,11 @@ def test_joins_that_go_down_to_a_leaf_make_the_tree_grow_linearly(monkeypatch: p
     flips(
         claims.CLAIMS,
         "The depth of the tree grows logarithmically",
-        lambda: {"sizes": measured(["codd-nr"], fan_out=6, nodes=150, documents=100)},
+        lambda: {
+            "sizes": measured(["codd-nr"], fan_out=6, nodes=150, documents=100),
+            "fan-outs": [],
+            "default": [],
+        },
         down,
     )
 

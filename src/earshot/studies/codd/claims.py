@@ -336,7 +336,10 @@ def siena_rises(rows: Rows) -> Finding:
 
 
 def _sized(rows: Rows, system: str, fan_out: int) -> list[Row]:
-    return rows_at([*rows["sizes"], *rows["fan-outs"]], system=system, fan_out=fan_out)
+    """The runs with this fan-out at all sizes. Those of the default size count where they are of the same length."""
+    (documents,) = {row["documents"] for row in rows_at(rows["sizes"], fan_out=fan_out)}
+    runs = [*rows["sizes"], *rows["fan-outs"], *rows["default"]]
+    return rows_at(runs, system=system, fan_out=fan_out, documents=documents)
 
 
 @claim(
@@ -359,15 +362,14 @@ def size_lowered(rows: Rows) -> Finding:
             lower.append(below(curve(gained, "nodes", "gained"), 0.0))
             slower.append(below(_per_doubling(gained, "gained"), 0.0))
             measured.append(
-                f"f = {fan_out}: without {curves['codd-nr']:.3f}, with {curves['codd-r']:.3f}; for each doubling "
-                f"{slopes['codd-nr']:+.4f} and {slopes['codd-r']:+.4f}"
+                f"f = {fan_out}, {documents_of(gained)}: without {curves['codd-nr']:.3f}, with {curves['codd-r']:.3f}; "
+                f"for each doubling {slopes['codd-nr']:+.4f} and {slopes['codd-r']:+.4f}"
             )
             if column == "node_overhead":
                 lines += [line.series(f"{NAMES[system]}, f = {fan_out}") for system, line in curves.items()]
         why = "lower at every size, but not slower to rise" if every(lower).holds else "not lower at every size"
-        text = f"{documents_of(rows['sizes'])}, {'; '.join(measured)}"
         words = f"{name}; slopes are compared, whether it rises or falls"
-        readings.append(read_as(words, text, every([*lower, *slower]), rows["sizes"], why))
+        readings.append(read_as(words, "; ".join(measured), every([*lower, *slower]), rows["sizes"], why))
     return found(_rises_more_slowly(rows), *readings, series=lines)
 
 
@@ -473,10 +475,10 @@ def _depth_grows(rows: Rows, system: str, wanted: str, why: str) -> Finding:
     grown = [sorted((row["nodes"], row["depth"]) for row in group) for group in grouped(runs, "seed").values()]
     log, straight, less = _misfits(grown)
     misfits = f"misfit by seed of a log {log:.3f}, of a line {straight:.3f}"
-    measured = f"{documents_of(rows['sizes'])}, by nodes {line:.2f}; {misfits}"
+    measured = f"{documents_of(runs)}, by nodes {line:.2f}; {misfits}"
     name = f"a {'logarithm' if wanted == 'log' else 'line'} fits better"
     better = below(less, 0.0) if wanted == "log" else above(less, 0.0)
-    return found(read_as(name, measured, better, rows["sizes"], why), series=[line.series(NAMES[system])])
+    return found(read_as(name, measured, better, runs, why), series=[line.series(NAMES[system])])
 
 
 def _misfits(runs: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float, Estimate]:
@@ -522,8 +524,9 @@ def join_messages(rows: Rows) -> Finding:
 )
 def joined_depth(rows: Rows) -> Finding:
     """The levels right after each of the joins of the largest network, by the number of nodes in it."""
-    biggest = max(row["nodes"] for row in rows["sizes"])
-    runs = rows_at(rows["sizes"], system="codd-nr", nodes=biggest, fan_out=6)
+    sized = _sized(rows, "codd-nr", 6)
+    biggest = max(row["nodes"] for row in sized)
+    runs = rows_at(sized, nodes=biggest)
     grown = [[(place + 1, join[2]) for place, join in enumerate(row["joins"])] for row in runs]
     points = [point for run in grown for point in run]
     fit = fit_line([math.log2(place) for place, _ in points], [levels for _, levels in points])

@@ -57,7 +57,13 @@ STUDY = Study(
         Experiment(
             "fan-outs", synthetic, _grid([400], [2, 3, 4, 6, 8], 2000), _grid([80], [2, 4, 6, 10], 300, seed=[0])
         ),
-        Experiment("sizes", synthetic, _grid([100, 200, 600], [4, 6], 2000), _grid([40, 120], [4, 6], 300, seed=[0])),
+        # With the default's 400 nodes these are figure 12, and figure 10 for f = 6, at the paper's length.
+        Experiment(
+            "sizes",
+            synthetic,
+            [*_grid([50, 100, 200], [6], 10_000, systems=BOTH), *_grid([100, 200, 600], [4], 2000, systems=BOTH)],
+            [*_grid([40, 120], [6], 600, systems=BOTH, seed=[0]), *_grid([40, 120], [4], 300, systems=BOTH, seed=[0])],
+        ),
         Experiment(
             "readings",
             synthetic,
