@@ -249,6 +249,11 @@ def test_an_expected_delay_must_be_near_the_measured_one() -> None:
     for expected, holds in ((13.0, [True, False]), (0.0, [False, False])):
         readings = finding("The expected delay, with the measured rate", delay=rows(expected)).readings
         assert [one.holds for one in readings] == holds
+    # Every k and m counts by itself: where one is far off, the others do not make up for it.
+    far = [{**row, "exact_s": 23.0} if (row["brokers"], row["copies"]) == (30, 1) else row for row in rows(13.0)]
+    exact, _ = finding("The expected delay, with the measured rate", delay=far).readings
+    assert exact.holds is False
+    assert "m = 1 (by k) 10: 1.30, 20: 1.30, 30: 2.30; m = 2 (by k) 10: 1.30" in exact.measured
 
 
 def test_the_share_of_events_that_brokers_detect_follows_from_the_power_law(monkeypatch: pytest.MonkeyPatch) -> None:
