@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from mutation import flips
 
+from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.drip.delay import exact_factor, printed_meeting_time, reach
 from earshot.protocols.drip.machine import Drip
@@ -156,6 +158,17 @@ def test_more_destinations_must_deliver_more_at_every_l_that_is_meant() -> None:
     ):
         readings = finding("The larger l is", nearest=nearest, coverage=[], delay=[]).readings
         assert [reading.holds for reading in readings] == expected
+
+
+def test_about_five_subscribers_want_an_event() -> None:
+    """What row 3's reason says of the workload."""
+    work = [action.what for action in load_scenario("drip").with_({"duration_s": 220.0}).workload(0)]
+    events = [what for what in work if isinstance(what, Event)]
+    subscriptions = [what for what in work if isinstance(what, Subscription)]
+    wanted = sum(one.filter.matches(event) for event in events for one in subscriptions)
+    assert wanted / len(events) == pytest.approx(5.0, abs=0.5)
+    rows = grid(held_more=lambda *_: 0.4, held=lambda *_: 6.0, held_most=lambda *_: 20)
+    assert finding("Even in the worst case", coverage=rows, settings=[]).reason.startswith("about five subscribers")
 
 
 def test_settings_that_change_an_answer_would_show() -> None:

@@ -118,7 +118,7 @@ def coverage_by_brokers(rows: Rows) -> Finding:
     fails_if="events go to every broker, as in SF",
 )
 def few_copies(rows: Rows) -> Finding:
-    why = "about four subscribers want an event, and each of them has its own l brokers; hardly any event has one only"
+    why = "about five subscribers want an event, and each of them has its own l brokers; hardly any event has one only"
     readings = [_held("all events, the l brokers of each subscriber; the source broker counts", rows["coverage"], why)]
     if common := rows_at(rows["settings"], variant="common destinations", protocol="drip", selection="ability"):
         words = "all events, the l brokers that most of an event's subscribers name; the source broker counts"
