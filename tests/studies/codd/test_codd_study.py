@@ -377,6 +377,18 @@ def test_brokers_overhead_is_counted_against_their_own_queries_and_their_clients
     assert row["clients, with overhead"] <= row["interior_brokers"] + 1 < row["brokers"]
 
 
+def test_siena_drops_at_the_first_rank_without_overhead() -> None:
+    def rows(with_overhead: int) -> Measured:
+        run = {"nodes": 400, "brokers": 57, "interior_brokers": 28, "seed": 0}
+        counts = {f"{kind}, with overhead": with_overhead for kind in ("own", "clients")}
+        return {"default": [{**run, **counts, "system": system} for system in ("siena", "siena-binary")]}
+
+    for with_overhead, holds in ((28, True), (26, True), (25, False), (56, False)):
+        found = claims.the_29th_broker(rows(with_overhead))
+        assert {reading.holds for reading in found.readings} == {holds}
+        assert found.measured == f"the first rank without overhead is {with_overhead + 1}; the root has none"
+
+
 def test_leaves_are_the_nodes_without_any_below_them() -> None:
     (flat,) = measured(["codd-nr"], fan_out=60, documents=100)
     assert flat["leaf_share"] == 1.0

@@ -234,7 +234,7 @@ def the_29th_broker(rows: Rows) -> Finding:
             drops = [row[f"{kind}, with overhead"] + 1 for row in runs]
             expected = (runs[0]["nodes"] + 1) / 14
             holds = all(abs(drop - expected) <= 2 for drop in drops)
-            measured = f"{', '.join(map(str, drops))} brokers have overhead, the root among them"
+            measured = f"the first rank without overhead is {', '.join(map(str, drops))}; the root has none"
             why = (
                 "leaf brokers receive what their clients want and they do not"
                 if kind == "own"
