@@ -130,6 +130,17 @@ def test_a_policy_must_be_cheaper_and_lose_little() -> None:
     found = claims.policies({"policies": mixed})
     assert verdicts(found, "delta") == [False] * 3
     assert verdicts(found, "top-c") == [True] * 2
+    # The verdict is that of all three policies, whichever is listed first.
+    assert found.holds is False
+    assert found.measured == "frequency and overhead threshold: yes; top-c: yes; delta-threshold: no"
+    assert verdicts(found, "one policy") == [True]
+    # One setting of a policy is enough.
+    two_fail = [
+        {**row, "control": 110} if row["reading"].startswith("delta-threshold, a gain") else row
+        for row in rows(1.0, 50)["policies"]
+    ]
+    found = claims.policies({"policies": two_fail})
+    assert (found.holds, verdicts(found, "delta")) == (True, [True, False, False])
 
 
 def rows_by_fan_out(values: Mapping[int, float], system: str) -> Measured:
