@@ -433,6 +433,23 @@ def test_a_data_set_can_change_half_way() -> None:
     assert kinds == [stream.types[0].subject] * 5 + [stream.types[1].subject] * 5
 
 
+def test_a_changed_data_set_must_do_well_at_each_fan_out() -> None:
+    def rows(narrow: float, wide: float) -> Measured:
+        """Second halves' overhead after a change of the set, at fan-outs 2 and 6; of the second set alone it is 0.4."""
+        return {
+            "xml": [
+                {"dtds": list(dtds), "system": system, "fan_out": fan_out, "seed": 0, "halves": [0.4, second]}
+                for dtds, seconds in ((claims.DTDS[:2], (narrow, wide)), (claims.DTDS[1:2], (0.4, 0.4)))
+                for fan_out, second in zip((2, 6), seconds, strict=True)
+                for system in claims.BOTH
+            ]
+        }
+
+    for (narrow, wide), holds in (((0.4, 0.44), True), ((0.32, 0.52), False), ((0.52, 0.32), False)):
+        found = beyond_claims.changed_set(rows(narrow, wide))
+        assert [reading.holds for reading in found.readings] == [holds] * 2
+
+
 def test_in_the_simulator_every_word_of_a_document_is_a_delivery() -> None:
     changes = {"nodes.node.count": 60, "publish.documents.events.queries": 60, "duration_s": 75.0}
     result = run(load_scenario("codd").with_(changes), "codd", {}, 1)
