@@ -211,6 +211,19 @@ def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[
     assert [claim(bent).holds for claim in flat] == [False, False, False]
 
 
+@pytest.mark.parametrize(("percent", "noise", "holds"), [(0.2, 0.1, True), (2.0, 0.1, False), (0.2, 5.0, False)])
+def test_noise_does_not_make_a_cost_flat_in_speed(percent: float, noise: float, holds: bool) -> None:
+    """Over speeds from 10 to 70 the cost falls by so many percent, with so much noise either way."""
+    rows = [
+        {"scenario": "A", "proximity_m": 300, "speed_mph": speed, "seed": seed, "cost": 1, "later_covered": 99_999}
+        | {"later_cost": 100_000 - 1000 * (percent * (speed - 10) / 60 + noise * sign)}
+        for speed in range(10, 80, 10)
+        for seed, sign in enumerate((-1, 1, -1, 1, 0))
+    ]
+    first, *_ = claims.speed_does_not_matter({"speed": rows}).readings
+    assert first.holds is holds
+
+
 @pytest.mark.parametrize(("per_mph", "holds"), [(0, True), (1, False)])
 def test_a_cost_that_rises_with_speed_is_not_hidden_by_what_differs_between_seeds(per_mph: int, holds: bool) -> None:
     rows = [
