@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -271,13 +272,24 @@ def test_if_announcing_sends_nothing_the_first_event_has_no_route(
     )
 
 
-def test_groups_that_are_never_split_keep_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    flips(
-        STUDY.claims,
-        "Brokers split and combine",
-        lambda: {"regrouping": rows_of(regrouping, {"noise_limit": 1.0, "seed": 0}, {"noise_limit": 0.4, "seed": 0})},
-        lambda: monkeypatch.setattr(ContentGroups, "_split", lambda *_: None),
-    )
+def regrouping_again() -> Rows:
+    return {"regrouping": rows_of(regrouping, {"noise_limit": 1.0, "seed": 0}, {"noise_limit": 0.4, "seed": 0})}
+
+
+def test_groups_are_combined_and_with_a_limit_of_noise_split() -> None:
+    regrouped = finding("Brokers split and combine", **regrouping_again())
+    assert [(one.reading, one.holds) for one in regrouped.readings] == [
+        ("as written, with any noise", False),
+        ("at most 40 % noise", True),
+    ]
+
+
+def test_groups_that_are_kept_as_they_were_made_are_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    def keep() -> None:
+        monkeypatch.setattr(ContentGroups, "regroup", lambda *_: None)
+        monkeypatch.setattr(ContentGroups, "first_end", lambda *_: math.inf)
+
+    flips(STUDY.claims, "Brokers split and combine", regrouping_again, keep, reading="at most 40 % noise")
 
 
 def test_a_summary_that_asks_the_wrong_vector_misses_events(monkeypatch: pytest.MonkeyPatch) -> None:
