@@ -273,23 +273,28 @@ def test_if_announcing_sends_nothing_the_first_event_has_no_route(
 
 
 def regrouping_again() -> Rows:
-    return {"regrouping": rows_of(regrouping, {"noise_limit": 1.0, "seed": 0}, {"noise_limit": 0.4, "seed": 0})}
+    (experiment,) = (one for one in EXPERIMENTS if one.name == "regrouping")
+    return {"regrouping": rows_of(regrouping, *experiment.cases)}
 
 
 def test_groups_are_combined_and_with_a_limit_of_noise_split() -> None:
     regrouped = finding("Brokers split and combine", **regrouping_again())
     assert [(one.reading, one.holds) for one in regrouped.readings] == [
-        ("as written, with any noise", False),
-        ("at most 40 % noise", True),
+        ("subscriptions change, as written: any noise", False),
+        ("subscriptions change, at most 40 % noise", True),
+        ("events change, as written: any noise", False),
+        ("events change, at most 40 % noise", True),
     ]
 
 
-def test_groups_that_are_kept_as_they_were_made_are_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changing", ["subscriptions", "events"])
+def test_groups_that_are_kept_as_they_were_made_are_never_split(changing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def keep() -> None:
         monkeypatch.setattr(ContentGroups, "regroup", lambda *_: None)
         monkeypatch.setattr(ContentGroups, "first_end", lambda *_: math.inf)
 
-    flips(STUDY.claims, "Brokers split and combine", regrouping_again, keep, reading="at most 40 % noise")
+    reading = f"{changing} change, at most 40 % noise"
+    flips(STUDY.claims, "Brokers split and combine", regrouping_again, keep, reading)
 
 
 def test_a_summary_that_asks_the_wrong_vector_misses_events(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,32 +324,58 @@ def _forwarding(top: Tabletop) -> int:
 
 
 def regrouping(case: Case) -> list[Row]:
-    """Four kinds of events for four brokers, three groups at most: kinds are combined. Then two of the kinds stop:
-    their groups expire, and there is room to split the one that carries both others."""
+    """Four kinds of events for four brokers, three groups at most: kinds are combined. Then two kinds stop, or nobody
+    wants them any more: their groups expire, and there is room to split the one that carries both others. Where
+    subscriptions change, two brokers want both kinds in the end: their groups can be combined."""
     settings = {**AS_WRITTEN, "groups_limit": 3, "noise_limit": case["noise_limit"]}
     links = [("S", f"R{number}") for number in range(4)]
     made = ContentOdmrpSettings(**settings)
     names = ["S", *(name for _, name in links)]
     top = Tabletop([WatchedGroups(name, made, FixedLocation(), Random(name)) for name in names], links)
-    for number in range(4):
-        top.do(f"R{number}", "subscribe", Subscription("1", f"R{number}", Filter.xpath(f'/CD[category="c{number}"]')))
     source = _machine(top, "S")
     assert isinstance(source, WatchedGroups)
-    noise, combined_kinds = [], (0, 3)
-    for number in range(200):
-        kind = number % 4 if number < 80 else combined_kinds[number % 2]
-        content: dict[str, Any] = {"category": f"c{kind}"}
-        if number in (80, 180):
-            noise.append(source.noise / source.sent_to)
-            source.noise = source.sent_to = 0
-        top.do("S", "publish", Event("CD", content, id=f"S-{number}", source="S", time=top.now))
-        top.run(until=top.now + 0.5)
-    noise.append(source.noise / source.sent_to)
+    noise, published = [], 0
+
+    def subscribe(broker: int, kind: int) -> None:
+        filter = Filter.xpath(f'/CD[category="c{kind}"]')
+        top.do(f"R{broker}", "subscribe", Subscription(f"c{kind}", f"R{broker}", filter))
+
+    def publish(count: int, kinds: tuple[int, ...], measured: int) -> None:
+        """Publish events of these kinds in turn. The noise is that of the last `measured` of them."""
+        nonlocal published
+        for number in range(count):
+            if number == count - measured:
+                source.noise = source.sent_to = 0
+            content: dict[str, Any] = {"category": f"c{kinds[number % len(kinds)]}"}
+            top.do("S", "publish", Event("CD", content, id=f"S-{published}", source="S", time=top.now))
+            top.run(until=top.now + 0.5)
+            published += 1
+        noise.append(source.noise / source.sent_to)
+
+    every, remaining = (0, 1, 2, 3), (0, 3)
+    for kind in every:
+        subscribe(kind, kind)
+    publish(80, every, 80)
+    before = source.groups.combined, source.groups.split
+    if case["changing"] == "events":
+        publish(120, remaining, 20)
+        wanted = 200
+    else:
+        for kind in every:
+            if kind not in remaining:
+                top.do(f"R{kind}", "unsubscribe", f"c{kind}")
+        publish(120, every, 20)
+        subscribe(0, 3)
+        subscribe(3, 0)
+        publish(120, every, 20)
+        wanted = 80 + 60 + 120
     return [
         {
-            "combined": source.groups.combined,
-            "split": source.groups.split,
+            "combined": before[0],
+            "combined_later": source.groups.combined - before[0],
+            "split_later": source.groups.split - before[1],
             "delivered": len(top.delivered),
+            "wanted": wanted,
             "noise": noise,
         }
     ]

@@ -97,8 +97,8 @@ EXPERIMENTS = [
     Experiment(
         "regrouping",
         regrouping,
-        cases(noise_limit=[1.0, 0.4], seed=[0]),
-        cases(noise_limit=[1.0, 0.4], seed=[0]),
+        cases(changing=["subscriptions", "events"], noise_limit=[1.0, 0.4], seed=[0]),
+        cases(changing=["subscriptions", "events"], noise_limit=[1.0, 0.4], seed=[0]),
     ),
     Experiment("budgets", growing, _budgets(BUDGETS, range(3)), _budgets((32, 1000), range(1))),
     Experiment(
