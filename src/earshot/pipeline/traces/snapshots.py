@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from earshot.pairs import pairs_within
 from earshot.records.trajectories import Legs
 
 Floats = npt.NDArray[np.float64]
@@ -72,10 +73,7 @@ def places_at_steps(legs: Legs, stretch: Stretch, max_gap_s: float) -> tuple[Int
 
 def links_of(x_m: Floats, y_m: Floats, range_m: float) -> tuple[Ints, Ints, Floats]:
     """The pairs within range, and their distances."""
-    from scipy.spatial import cKDTree
-
-    pairs = cKDTree(np.column_stack((x_m, y_m))).query_pairs(range_m, output_type="ndarray")
-    a, b = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+    a, b, _ = pairs_within(x_m, y_m, range_m)
     return a, b, np.hypot(x_m[a] - x_m[b], y_m[a] - y_m[b])
 
 
