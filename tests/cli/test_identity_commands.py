@@ -59,6 +59,15 @@ def test_a_node_without_its_key_is_reported_how_to_write_both(run) -> None:
         run("trust", "net.trust", "nokey")
 
 
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(run) -> None:
+    with pytest.raises(UsageError, match=r"^cannot read the file missing: No such file or directory; check the path$"):
+        run("show", "missing")
+    with open("picture", "wb") as file:
+        file.write(b"\xff\xd8\xff")
+    with pytest.raises(UsageError, match=r"^cannot read the identity picture: it is not a text file$"):
+        run("certify", "picture", "car=" + run("new", "car").split("=")[1])
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -90,7 +90,7 @@ def test_one_command_reads_a_trace_and_finds_its_contacts(run: Run, trace: Path,
     ("arguments", "message"),
     [
         (["ingest", "nowhere.csv"], "there is no trace file nowhere.csv; check the path"),
-        (["contacts", "nowhere", "--range", "10m"], "has no traces of trace nowhere, only of trace "),
+        (["contacts", "nowhere", "--range", "10m"], "has no trace nowhere, only trace "),
     ],
 )
 def test_what_the_caller_did_wrong_is_one_line_and_exit_code_2(

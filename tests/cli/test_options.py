@@ -235,5 +235,7 @@ def test_every_command_is_there_under_its_name() -> None:
         assert command.name == name
     assert cli.earshot.list_commands(context) == list(cli.COMMANDS)
     assert cli.earshot.get_command(context, "none") is None
+    with pytest.raises(UsageError, match=r"^no command named 'simulte'; did you mean 'simulate'\?$"):
+        cli.earshot.main(["simulte", "city"], standalone_mode=False)
     overview = CliRunner().invoke(cli.earshot, ["--help"]).output
     assert "Match events against one filter or a file of filters." in overview

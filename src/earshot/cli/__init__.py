@@ -14,7 +14,7 @@ from types import FrameType
 
 import click
 
-from earshot.errors import EarshotError, UsageError
+from earshot.errors import EarshotError, UnknownName, UsageError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module of this room, one line for the overview)
@@ -72,6 +72,13 @@ class LazyCommands(click.Group):
         command = getattr(module, name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UnknownName("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -22,6 +22,7 @@ from earshot.live.identity import (
     parse_named_key,
     read_identity,
 )
+from earshot.live.private_files import read_text
 from earshot.live.signatures import read_trust, trust_line
 
 DAY_S = 86_400
@@ -82,10 +83,7 @@ def _rows(file: str) -> list[dict[str, str]]:
 
 
 def _is_identity(file: str) -> bool:
-    try:
-        return any(line.startswith("private ") for line in Path(file).read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from None
+    return any(line.startswith("private ") for line in read_text(file, "the file").splitlines())
 
 
 def _row(what: str, key: bytes, name: str = "", until: float = math.inf) -> dict[str, str]:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.live.datagrams import MAX_NAME, Frame
-from earshot.live.private_files import make_private, warn_if_readable
+from earshot.live.private_files import make_private, read_text, warn_if_readable
 
 SIGNATURE_BYTES = 64
 PUBLIC_KEY_BYTES = 32
@@ -176,10 +176,7 @@ def certificate_line(certificate: Certificate) -> str:
 
 def read_identity(path: str | Path) -> Identity:
     """The identity in a file; warns if others can read it."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the identity {path}: {error}") from None
+    lines = read_text(path, "the identity").splitlines()
     warn_if_readable(path, "the identity")
     words = dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) == 2)
     private = _from_base64(words.get("private", "").strip())

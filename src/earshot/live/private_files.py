@@ -12,6 +12,16 @@ from earshot.errors import UsageError
 logger = logging.getLogger("earshot.live")
 
 
+def read_text(path: str | Path, what: str, encoding: str = "utf-8") -> str:
+    """The text of a file that the user named; `what` is what the file should be."""
+    try:
+        return Path(path).read_text(encoding=encoding)
+    except OSError as error:
+        raise UsageError(f"cannot read {what} {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read {what} {path}: it is not a text file") from None
+
+
 def make_private(path: str | Path, content: bytes) -> None:
     """Write a new file that only its owner can read; an existing file is never replaced."""
     try:

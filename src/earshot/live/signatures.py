@@ -35,6 +35,7 @@ from earshot.live.identity import (
     parse_key,
 )
 from earshot.live.peers import Peer
+from earshot.live.private_files import read_text
 from earshot.live.trust import Address, Refused
 from earshot.protocols.common.packet_events import events_in
 from earshot.records import DropReason
@@ -73,10 +74,7 @@ def parse_until(text: str) -> float:
 
 def read_trust(path: str | Path) -> TrustFile:
     """Read a trust file."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the trust file {path}: {error}") from None
+    lines = read_text(path, "the trust file").splitlines()
     keys: dict[str, dict[bytes, float]] = {}
     owners: list[bytes] = []
     revoked: set[bytes] = set()

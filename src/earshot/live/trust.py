@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from earshot.errors import UsageError
 from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
-from earshot.live.private_files import warn_if_readable
+from earshot.live.private_files import read_text, warn_if_readable
 from earshot.records import DropReason
 from earshot.records.details import key_ids
 
@@ -85,10 +85,7 @@ class Seal:
 
 def read_keys(path: str | Path) -> tuple[bytes, ...]:
     """The keys in a file, 64 hexadecimal digits in each line. The first one encrypts, all of them decrypt."""
-    try:
-        lines = Path(path).read_text(encoding="ascii").split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the key file {path}: {error}") from None
+    lines = read_text(path, "the key file", encoding="ascii").split()
     try:
         keys = tuple(bytes.fromhex(line) for line in lines)
     except ValueError:

@@ -356,8 +356,6 @@ def test_a_part_of_a_summary_concerns_some_types_and_filters_without_a_type() ->
     anything = Summary.of([Filter.where("p")])
     assert a.merged(b).about([type_key("A")]) == a
     assert a.merged(b).merged(anything).about([type_key("B")]) == b.merged(anything)
-    assert [a.wants_type(type_key(type)) for type in "AB"] == [True, False]
-    assert anything.wants_type(type_key("B"))
     some = Summary.of([Filter.where("p", "A"), Filter.where("p", "B")])
     assert some.wanting_all([type_key("A"), type_key("C")]) == a.merged(Summary.of([Filter.where("p", "B")]))
     assert fingerprint("A") != fingerprint("B")

@@ -21,10 +21,7 @@ from earshot.filters.summaries.bloom import Bloom, BloomShape, fingerprint
 from earshot.filters.summaries.clauses import Span, Values
 from earshot.filters.summaries.value_combinations import ColumnKey, Row, asks_for_values
 
-# 1. Event Type Name.
-
-EventTypeName = int
-"ETN: `bloom.type_key` of the event type, which is an XML event's root element."
+# 1. Event Type Name: `bloom.type_key` of the event type (an XML event's root element), the key of `Summary.sections`.
 
 
 # 2. Element Association List.

@@ -65,10 +65,6 @@ class Summary:
         """The same of an event known by its digest; less precise where the digest knows less."""
         return self._may_match(digest)
 
-    def wants_type(self, key: int) -> bool:
-        """Whether any summarised filter may match events of the type with this key."""
-        return key in self.sections or ANY_TYPE in self.sections
-
     def _may_match(self, facts: KnownFacts) -> bool:
         for key in (facts.type, ANY_TYPE):
             section = self.sections.get(key)

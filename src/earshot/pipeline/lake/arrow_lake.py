@@ -102,6 +102,8 @@ class ArrowLake:
             return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
         names = [_in_words(other.items()) for other in others]
         wanted, only = _in_words(partition.items()), listed(names, 5)
+        if kind.name in (f"{name}s" for name in partition):  # the table of traces has no "traces of trace city"
+            return LakeError(f"the lake {self.name} has no {wanted}, only {only}; run: {command}")
         return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {only}; run: {command}")
 
     def snapshot(self, kind: Table, version: int | None = None) -> Snapshot | None:
