@@ -54,7 +54,7 @@ def test_an_owner_certifies_a_node(run) -> None:
     assert read_trust("net.trust").owners == (read_identity("owner.identity").public_key,)
 
 
-def test_a_node_without_its_key_is_reported_how_to_write_both(run) -> None:
+def test_a_node_without_its_key_is_refused_and_the_error_shows_how_to_write_both(run) -> None:
     with pytest.raises(UsageError, match=r"write NAME=KEY, as in amb-7=ed25519:\.\.\., got 'nokey'"):
         run("trust", "net.trust", "nokey")
 

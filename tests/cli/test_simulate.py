@@ -87,8 +87,8 @@ def street(folder: Path, nodes: int = 2) -> str:
 
 
 def doubts(*arguments: str) -> list[str]:
-    said = call("simulate", *arguments, "-p", "flooding").stderr.splitlines()
-    return [line.removeprefix("warning: ") for line in said if line.startswith("warning: ")]
+    stated = call("simulate", *arguments, "-p", "flooding").stderr.splitlines()
+    return [line.removeprefix("warning: ") for line in stated if line.startswith("warning: ")]
 
 
 def test_playback_of_a_file_beyond_its_end_is_doubted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,8 +108,8 @@ def test_playback_of_a_file_with_times_of_another_age_is_doubted(tmp_path: Path)
     file = street(tmp_path)
     with (tmp_path / "street.csv").open("a") as rows:
         rows.write("car0,2999-01-01T00:00:00Z,500,0\n")
-    (said,) = doubts(file)
-    assert said.startswith("times of trace street.csv reach until 2999-01-01 00:00:00, after the year 2200: a clock")
+    (stated,) = doubts(file)
+    assert stated.startswith("times of trace street.csv reach until 2999-01-01 00:00:00, after the year 2200: a clock")
 
 
 def test_a_trace_of_one_node_is_doubted(tmp_path: Path) -> None:
@@ -127,18 +127,18 @@ def test_a_trace_that_cannot_run_does_not_keep_a_sweep_from_the_others(
     with (tmp_path / "twice" / "street.csv").open("a") as file:
         file.write("car1,50,0,0\n")
     check_scenarios([broken, beyond, beyond])
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("warning: the window 0 to 90 s reaches beyond trace street.csv")
+    (stated,) = capsys.readouterr().err.splitlines()
+    assert stated.startswith("warning: the window 0 to 90 s reaches beyond trace street.csv")
 
 
 def test_doubts_are_about_the_scenario_that_runs(tmp_path: Path) -> None:
     file = street(tmp_path)
     (tmp_path / "small.toml").write_text('base = "street.toml"\n[area]\nwidth_m = 100\n')
-    (said,) = doubts(str(tmp_path / "small.toml"))
-    assert said.startswith("the area is smaller than the trace: ")
+    (stated,) = doubts(str(tmp_path / "small.toml"))
+    assert stated.startswith("the area is smaller than the trace: ")
     assert doubts(str(tmp_path / "small.toml"), "--set", "area.width_m=500") == []
-    (said,) = doubts(file, "--set", "area.width_m=100")
-    assert said.startswith("the area is smaller than the trace: ")
+    (stated,) = doubts(file, "--set", "area.width_m=100")
+    assert stated.startswith("the area is smaller than the trace: ")
 
 
 def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:

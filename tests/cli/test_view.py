@@ -45,26 +45,26 @@ def test_the_same_runs_give_the_same_bytes(folder: Path, tmp_path: Path) -> None
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
-def said(*arguments: str | Path) -> str:
+def stated(*arguments: str | Path) -> str:
     error = run(*arguments).exception
     assert isinstance(error, UsageError)
     return str(error)
 
 
 def test_what_cannot_be_shown_is_said(folder: Path, tmp_path: Path) -> None:
-    assert said(tmp_path / "none").startswith("there is no folder")
-    assert "has no finished run; run: earshot compare SCENARIO" in said(tmp_path)
+    assert stated(tmp_path / "none").startswith("there is no folder")
+    assert "has no finished run; run: earshot compare SCENARIO" in stated(tmp_path)
     recorded = [Record(time=0.0, node="a", kind="join"), Record(time=1.0, node="a", kind="leave")]
     write_spools(tmp_path / "spools" / "car", recorded)
-    assert said(tmp_path / "spools") == (
+    assert stated(tmp_path / "spools") == (
         f"{tmp_path}/spools is a spool, which live nodes recorded; make a lake of it first: "
         f"earshot watch {tmp_path}/spools --out LAKE --once, then earshot view LAKE"
     )
-    assert "log.parquet is a file; name the folder of a run" in said(folder / "gossip" / "log.parquet")
-    assert "is not the folder of a run" in said(folder / "gossip", tmp_path)
+    assert "log.parquet is a file; name the folder of a run" in stated(folder / "gossip" / "log.parquet")
+    assert "is not the folder of a run" in stated(folder / "gossip", tmp_path)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text((folder / "gossip" / "run.json").read_text())
     (tmp_path / "broken" / "log.parquet").write_text("no parquet")
-    assert "is not a log" in said(tmp_path / "broken", "--out", tmp_path / "x.html")
+    assert "is not a log" in stated(tmp_path / "broken", "--out", tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
-    assert "cannot write" in said(folder / "gossip", "--out", folder / "gossip" / "run.json" / "x.html")
+    assert "cannot write" in stated(folder / "gossip", "--out", folder / "gossip" / "run.json" / "x.html")

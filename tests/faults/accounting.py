@@ -112,12 +112,12 @@ class Run:
         pairs = []
         for one in self.published:
             for node in self.positions:
-                expected, had = self.expected(one, node), (one.event.id, node) in delivered
-                if expected == "starting" or (expected == "no" and not had):
+                expected, got = self.expected(one, node), (one.event.id, node) in delivered
+                if expected == "starting" or (expected == "no" and not got):
                     continue
                 wanted = expected == "yes"
-                reason = "" if wanted == had else self.why_lost(one, node) if wanted else self.why_unexpected(one, node)
-                pairs.append(Pair(one.event.id, node, wanted, had, reason))
+                reason = "" if wanted == got else self.why_lost(one, node) if wanted else self.why_unexpected(one, node)
+                pairs.append(Pair(one.event.id, node, wanted, got, reason))
         return self.without_endless_repairs(pairs)
 
     def without_endless_repairs(self, pairs: list[Pair]) -> list[Pair]:

@@ -253,14 +253,14 @@ class Harness:
             for name in self.members:
                 parted = (others if name in names else names) if blocked else frozenset()
                 self.blocked[name] = parted
-            self.tell_network()
+            self.set_network()
             await asyncio.sleep(lasting_s if blocked else 0)
 
     async def lose(self, touched: list[Member], names: frozenset[str], lasting_s: float) -> None:
         for share in (0.3, 0.0):
             for name in names:
                 self.loss[name] = share
-            self.tell_network()
+            self.set_network()
             await asyncio.sleep(lasting_s if share else 0)
 
     async def disk(self, touched: list[Member], names: frozenset[str], lasting_s: float) -> None:
@@ -270,7 +270,7 @@ class Harness:
                 resource.prlimit(member.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             await asyncio.sleep(lasting_s if limit == 1 else 0)
 
-    def tell_network(self) -> None:
+    def set_network(self) -> None:
         for member in self.members.values():
             self.command(member, do="network", loss=self.loss[member.name], blocked=sorted(self.blocked[member.name]))
 

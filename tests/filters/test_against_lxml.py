@@ -126,6 +126,6 @@ def test_an_explanation_is_one_line_that_agrees() -> None:
     grid = Grid(7)
     for text, filter in grid.filters.items():
         for number, event in enumerate(grid.events[:20]):
-            said = filter.explain(event)
-            assert said.startswith("it matches" if number in grid.selected[text] else "it does not match")
-            assert "\n" not in said
+            stated = filter.explain(event)
+            assert stated.startswith("it matches" if number in grid.selected[text] else "it does not match")
+            assert "\n" not in stated

@@ -387,7 +387,7 @@ def test_a_signed_event_passes_every_protocol_and_arrives_verified(protocol: str
     asyncio.run(run())
 
 
-def test_a_node_that_requires_signatures_hears_no_other_and_is_reported_of_none(tmp_path: Path) -> None:
+def test_a_node_that_requires_signatures_hears_no_other_and_lists_none_as_a_peer(tmp_path: Path) -> None:
     found = files(tmp_path, "a", "b", "mallory", trusted=["a", "b"])
 
     async def run() -> None:

@@ -41,7 +41,7 @@ from earshot.records import DropReason
 from earshot.wire import encode, tag_of
 
 
-def test_latencies_are_reported_apart_from_a_millisecond_to_half_a_minute() -> None:
+def test_latencies_from_a_millisecond_to_half_a_minute_are_distinguished() -> None:
     assert (BUCKETS_S[0], BUCKETS_S[-1]) == (0.001, 30.0)
     assert all(1.9 < later / earlier < 3.1 for earlier, later in pairwise(BUCKETS_S))
     host: Any = SimpleNamespace(

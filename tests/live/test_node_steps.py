@@ -33,7 +33,7 @@ def settings_of(node: Node) -> Any:
 
 
 @in_a_loop
-def test_a_queue_holds_at_least_one_event_and_ten_thousand_unless_it_is_reported() -> None:
+def test_a_queue_holds_at_least_one_event_and_ten_thousand_by_default() -> None:
     node = node_at(Desk())
     assert (node.subscribe("N", queue=1)._limit, node.subscribe("N")._limit, node.fences("N")._limit) == (
         1,
@@ -91,7 +91,7 @@ def test_a_precision_is_a_positive_number_of_metres(precision_m: float) -> None:
         Node("me", precision_m=precision_m)
 
 
-def test_the_emulated_range_is_the_range_that_the_protocol_is_reported_of_unless_it_is_reported_another() -> None:
+def test_the_protocol_gets_the_emulated_range_as_its_range_unless_a_setting_gives_another() -> None:
     assert settings_of(Node("me", protocol="cbf", emulate_range_m=77.0)).range_m == 77.0
     assert settings_of(Node("me", protocol="cbf", emulate_range_m=77.0, settings={"range_m": 88.0})).range_m == 88.0
     assert settings_of(Node("me", protocol="cbf")).range_m == CbfSettings().range_m

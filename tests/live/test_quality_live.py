@@ -206,7 +206,7 @@ def test_what_a_protocol_cannot_keep_is_refused_at_announce() -> None:
 # Fences.
 
 
-def test_a_node_is_reported_when_it_enters_and_leaves_an_announced_area(tmp_path: Path) -> None:
+def test_a_node_learns_when_it_enters_and_leaves_an_announced_area(tmp_path: Path) -> None:
     async def run() -> None:
         desk, driver = Desk(), Driver()
         driver.at = Position(1000.0, 0.0)
@@ -245,7 +245,7 @@ def test_an_area_that_moves_is_entered_too() -> None:
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
-def test_a_node_is_reported_who_comes_near_and_parts() -> None:
+def test_a_node_learns_who_comes_near_and_who_goes_away() -> None:
     async def run() -> None:
         desk, driver = Desk(), Driver()
         driver.at = Position(500.0, 0.0)

@@ -62,9 +62,9 @@ class Environment:
 
     def run(self, *words: object) -> str:
         done = self.start(*words)
-        said, errors = done.communicate(timeout=900)
-        assert done.returncode == 0, said + errors
-        return said
+        stated, errors = done.communicate(timeout=900)
+        assert done.returncode == 0, stated + errors
+        return stated
 
     def earshot(self, *words: object) -> str:
         return self.run("-m", "earshot", *words)
@@ -139,9 +139,9 @@ def test_a_researchers_journey(environment: Environment) -> None:
     says.send_signal(signal.SIGTERM)
     says.communicate(timeout=600)
     replay = environment.start("-m", "earshot", "replay", "spool", "--json")
-    said, errors = replay.communicate(timeout=600)
+    stated, errors = replay.communicate(timeout=600)
     assert replay.returncode in (0, 1), errors  # 1 where the subscriber left just before an event came
-    assert json.loads(said)["both"] >= 1
+    assert json.loads(stated)["both"] >= 1
 
     # Changed code is another protocol: its runs run again, and the figure shows it.
     machine = environment.folder / "thrifty" / "src" / "thrifty" / "machine.py"

@@ -36,7 +36,7 @@ from earshot.wire import encode
 
 
 @dataclass(frozen=True)
-class ToldSettings:
+class RelaySettings:
     """What a simulation would fill in."""
 
     range_m: float = field(default=1.0, metadata={"scenario": "medium.range_m"})
@@ -46,7 +46,7 @@ class ToldSettings:
     plain: float = 3.0
 
 
-class Told(Packet, frozen=True, tag="test-conformance-reported"):
+class Relayed(Packet, frozen=True, tag="test-conformance-reported"):
     event: Event
     hops: int
 
@@ -55,7 +55,7 @@ class Relay(Machine):
     """Floods events; each node passes an event on once."""
 
     name: ClassVar[str] = "relay"
-    Settings = ToldSettings
+    Settings = RelaySettings
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -80,7 +80,7 @@ class Relay(Machine):
     def publish(self, event: Event, now: float) -> Any:
         self.calls.append(("publish", (event.id, event.content["n"], event.time), now))
         self.heard.add(event.id)
-        self.broadcast(Told(event, 1))
+        self.broadcast(Relayed(event, 1))
         return self.effects()
 
     def stop(self, now: float) -> Any:
@@ -88,20 +88,20 @@ class Relay(Machine):
         return NOTHING
 
     def hear(self, packet: Packet, sender: str, now: float) -> Any:
-        if isinstance(packet, Told) and self.is_new(packet):
+        if isinstance(packet, Relayed) and self.is_new(packet):
             self.subscriptions.deliver_local(self, packet.event, packet.hops, now)
             if packet.hops < 99:
                 self.pass_on(packet)
         return self.effects()
 
-    def is_new(self, packet: Told) -> bool:
+    def is_new(self, packet: Relayed) -> bool:
         if packet.event.id in self.heard:
             return False
         self.heard.add(packet.event.id)
         return True
 
-    def pass_on(self, packet: Told) -> None:
-        self.broadcast(Told(packet.event, packet.hops + 1))
+    def pass_on(self, packet: Relayed) -> None:
+        self.broadcast(Relayed(packet.event, packet.hops + 1))
 
 
 def test_a_flood_holds_every_property() -> None:
@@ -112,7 +112,7 @@ def test_a_flood_holds_every_property() -> None:
 def test_a_node_stands_in_its_place_of_the_row_and_knows_what_a_scenario_would_say() -> None:
     found = machine_on(Relay, "c", seed=5)
     assert found.location.position(0.0) == Position(160.0, 0.0)
-    assert found.settings == ToldSettings(100.0, 6, ("a", "b", "c"))
+    assert found.settings == RelaySettings(100.0, 6, ("a", "b", "c"))
     again, another = machine_on(Relay, "c", seed=5), machine_on(Relay, "c", seed=6)
     draws = [one.random.random() for one in (found, again, another)]
     assert (draws[0] == draws[1], draws[0] == draws[2]) == (True, False)
@@ -135,8 +135,8 @@ RUNS = count()
 class Forgetful(Relay):
     """Sends something else in each run."""
 
-    def pass_on(self, packet: Told) -> None:
-        self.broadcast(Told(packet.event, 50 + next(RUNS) % 40))
+    def pass_on(self, packet: Relayed) -> None:
+        self.broadcast(Relayed(packet.event, 50 + next(RUNS) % 40))
 
 
 class Ever(Relay):
@@ -144,14 +144,14 @@ class Ever(Relay):
 
     def stop(self, now: float) -> Any:
         for _ in range(next(RUNS)):
-            self.broadcast(Told(Event("Siren", {"n": 9}, "a-9", "a", time=40.0), 98))
+            self.broadcast(Relayed(Event("Siren", {"n": 9}, "a-9", "a", time=40.0), 98))
         return self.effects()
 
 
 @pytest.mark.parametrize(
     ("cls", "says"),
     [
-        (Forgetful, r"with the same seed one run sent Told\(.*, the other Told\("),
+        (Forgetful, r"with the same seed one run sent Relayed\(.*, the other Relayed\("),
         (Ever, "two runs with the same seed sent or delivered differently"),
     ],
 )
@@ -171,7 +171,7 @@ class Deaf(Relay):
 class Insistent(Relay):
     """Each node delivers what its neighbour passes on as well."""
 
-    def is_new(self, packet: Told) -> bool:
+    def is_new(self, packet: Relayed) -> bool:
         return self.heard.add((packet.event.id, packet.hops))
 
 
@@ -190,7 +190,7 @@ class Patient(Relay):
 
     times = 2
 
-    def is_new(self, packet: Told) -> bool:
+    def is_new(self, packet: Relayed) -> bool:
         self.seen = [*getattr(self, "seen", []), packet.event.id]
         return self.seen.count(packet.event.id) <= self.times
 
@@ -201,7 +201,7 @@ class Impatient(Patient):
 
 def test_the_third_time_a_packet_has_no_effect_and_the_second_may_have_one() -> None:
     duplicates(Patient)
-    with pytest.raises(Nonconforming, match=r"on hearing Told\(.*\) for the third time it asked for Deliver\("):
+    with pytest.raises(Nonconforming, match=r"on hearing Relayed\(.*\) for the third time it asked for Deliver\("):
         duplicates(Impatient)
 
 
@@ -279,20 +279,20 @@ def test_objects_are_counted_once_and_code_is_not() -> None:
     assert _objects_in(Holding()) == 1, "the empty tuple"
     assert _objects_in(Holding(shared, shared)) == 3
     assert _objects_in(Holding(math.sqrt, Machine, math, lambda: None, machine_on)) == 1
-    reported = Told(Event("Siren", {}, "an-id"), 12345)
+    reported = Relayed(Event("Siren", {}, "an-id"), 12345)
     assert _objects_in(Holding(reported)) > 4, "what a packet holds counts too"
 
 
 class Fragile(Relay):
     def hear(self, packet: Packet, sender: str, now: float) -> Any:
-        if isinstance(packet, Told) and packet.hops < 0:
+        if isinstance(packet, Relayed) and packet.hops < 0:
             raise KeyError("below nothing")
         return super().hear(packet, sender, now)
 
 
 class Muddled(Relay):
     def hear(self, packet: Packet, sender: str, now: float) -> Any:
-        if isinstance(packet, Told) and packet.hops > 1e9:
+        if isinstance(packet, Relayed) and packet.hops > 1e9:
             self.deliver(packet.event, "nobody's")
         return super().hear(packet, sender, now)
 
@@ -301,7 +301,7 @@ class Lasting(Relay):
     """Fails on the second broken packet only: a node that has heard others."""
 
     def hear(self, packet: Packet, sender: str, now: float) -> Any:
-        if isinstance(packet, Told) and packet.hops <= 0:
+        if isinstance(packet, Relayed) and packet.hops <= 0:
             self.broken = getattr(self, "broken", 0) + 1
             1 / (2 - self.broken)
         return super().hear(packet, sender, now)
@@ -310,8 +310,8 @@ class Lasting(Relay):
 @pytest.mark.parametrize(
     ("cls", "says"),
     [
-        (Fragile, r"hearing Told\(.*raised KeyError: 'below nothing'"),
-        (Muddled, r"hearing Told\(.*: it delivered .* to the subscription \"nobody's\", which nobody made here"),
+        (Fragile, r"hearing Relayed\(.*raised KeyError: 'below nothing'"),
+        (Muddled, r"hearing Relayed\(.*: it delivered .* to the subscription \"nobody's\", which nobody made here"),
         (Lasting, "raised ZeroDivisionError"),
     ],
 )
@@ -331,12 +331,12 @@ def test_each_inner_value_is_set_to_each_extreme_and_the_value_itself_stays_as_i
 
 
 def test_broken_copies_begin_with_the_packet_and_still_decode(monkeypatch: pytest.MonkeyPatch) -> None:
-    reported = Told(Event("Siren", {"n": 1}, "a-1", "a"), 1)
+    reported = Relayed(Event("Siren", {"n": 1}, "a-1", "a"), 1)
     monkeypatch.setattr(conformance, "MUTATIONS", 0)
     found = list(_broken(encode(reported), Random(1)))
     assert found[0] == reported
-    assert {one.hops for one in found if isinstance(one, Told)} >= {1, 0, -1, 2**62}
-    assert {type(one) for one in found} == {Told}
+    assert {one.hops for one in found if isinstance(one, Relayed)} >= {1, 0, -1, 2**62}
+    assert {type(one) for one in found} == {Relayed}
     monkeypatch.setattr(conformance, "MUTATIONS", 200)
     assert len(list(_broken(encode(reported), Random(1)))) > len(found)
 

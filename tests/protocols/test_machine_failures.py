@@ -158,7 +158,7 @@ def test_an_error_is_reported_with_the_authors_last_line_not_with_pythons_own() 
     assert "events.py" in place_of_error(caught.value), "with no line of the author's, the last one"
 
 
-def test_a_method_is_found_where_it_begins_and_ours_are_reported_from_others() -> None:
+def test_a_method_is_found_where_it_begins_and_ours_are_distinguished_from_others() -> None:
     assert place_of_method(failing) == f"{__file__}, line {failing.__code__.co_firstlineno}"
     assert place_of_method(None) == place_of_method(len) == ""
     assert is_ours(Flooding)

@@ -148,7 +148,7 @@ def say(text: str) -> Callable[[Probe], None]:
     return lambda probe: probe.broadcast(Word(text))
 
 
-def tell(peer: str, text: str) -> Callable[[Probe], None]:
+def send_word(peer: str, text: str) -> Callable[[Probe], None]:
     """Send a word to a peer."""
     return lambda probe: probe.send(peer, Word(text))
 

@@ -27,14 +27,14 @@ def test_a_call_may_add_others_even_for_the_same_time() -> None:
     queue = Queue()
     reported: list[tuple[str, float]] = []
 
-    def tell(word: str) -> None:
+    def send_word(word: str) -> None:
         reported.append((word, queue.now))
         if word == "first":
-            queue.on_air(queue.now, tell, "at once")
-            queue.at(2.0, Priority.WORLD, tell, "too late")
+            queue.on_air(queue.now, send_word, "at once")
+            queue.at(2.0, Priority.WORLD, send_word, "too late")
 
-    queue.at(1.0, Priority.TIMER, tell, "first")
-    queue.at(1.0, Priority.TIMER, tell, "second")
+    queue.at(1.0, Priority.TIMER, send_word, "first")
+    queue.at(1.0, Priority.TIMER, send_word, "second")
     queue.run(until=1.5)
     assert (reported, queue.now, len(queue)) == ([("first", 1.0), ("at once", 1.0), ("second", 1.0)], 1.5, 1)
 

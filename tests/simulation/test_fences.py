@@ -51,7 +51,7 @@ def inside_at(crossed: list[Any], time: float, came: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(sized(10, 60)))
-def test_a_node_is_reported_when_it_enters_and_leaves_an_announced_area(seed: int) -> None:
+def test_a_node_learns_when_it_enters_and_leaves_an_announced_area(seed: int) -> None:
     random = Random(seed)
     trajectories = Trajectories([wandering(name, random) for name in "abcd"])
     shape = random.choice([Circle(120.0), Rectangle(250.0, 150.0)])
@@ -101,7 +101,7 @@ def _away_m(trajectories: Trajectories, node: int, time: float) -> float:
 
 
 @pytest.mark.parametrize("seed", range(sized(10, 60)))
-def test_two_nodes_are_reported_when_they_come_near_and_part(seed: int) -> None:
+def test_two_nodes_learn_when_they_come_near_and_part(seed: int) -> None:
     random = Random(seed)
     trajectories = Trajectories([wandering(name, random) for name in "abc"])
     near_m = random.uniform(40.0, 150.0)

@@ -232,9 +232,9 @@ def test_a_late_subscriber_gets_the_last_events_once(protocol: str) -> None:
 
 
 def test_past_events_are_filtered_and_expire() -> None:
-    wish = Subscription("b/s", "b", Filter.where("n >= 3", "Tick"))
+    subscription = Subscription("b/s", "b", Filter.where("n >= 3", "Tick"))
     times = {"lifespan_s": 25.0, "history": 4}
-    actions = [announced(0, **times), *published(0, 6, 2.0, 4.0), Action(30.0, 1, wish)]
+    actions = [announced(0, **times), *published(0, 6, 2.0, 4.0), Action(30.0, 1, subscription)]
     rows = ran("flooding", actions, SLOW, 40.0)
     # Published at 2, 6, ..., 22 s; at about 31 s the one of 6 s has just expired, and 3, 4 and 5 match.
     assert [row["event"] for row in rows["history"]] == ["a-3", "a-4", "a-5"]

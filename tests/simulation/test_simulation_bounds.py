@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from small_networks import Bench, say, standing, tell
+from small_networks import Bench, say, send_word, standing
 
 from earshot.errors import ScenarioError
 from earshot.geometry import Area, Position, Rectangle
@@ -20,7 +20,7 @@ from earshot.simulation.workload.traffic import PublishEntry
 @pytest.mark.parametrize("peer", ["nobody", "c"])
 def test_a_node_learns_after_a_hundredth_of_a_second_that_there_is_no_route(peer: str) -> None:
     bench = Bench(standing((0, 0), (5, 0), (900, 0)), Network(UnitDisk(range_m=10.0), routed=True))
-    bench.do(1.0, "a", tell(peer, "hello"))
+    bench.do(1.0, "a", send_word(peer, "hello"))
     assert [call[-1] for call in bench.run().calls("a", "unreachable")] == [pytest.approx(1.01)]
 
 

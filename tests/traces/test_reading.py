@@ -70,10 +70,10 @@ def test_fcd_is_in_degrees_where_sumo_or_the_user_says_so(tmp_path: Path) -> Non
     plain = written(tmp_path, "u.xml", '<fcd-export><a value="true"/></fcd-export>')
     assert (header_of(plain), find_format([plain], None, TraceOptions()).geo) == ({}, False)
     assert find_format([plain], None, TraceOptions(geo=True)).geo
-    said = {
+    stated = {
         text: says_geo({"fcd-output.geo": text}) for text in ("true", " YES ", "1", "x", "on", "t", "false", "0", "")
     }
-    assert [text for text, geo in said.items() if geo] == ["true", " YES ", "1", "x", "on", "t"]
+    assert [text for text, geo in stated.items() if geo] == ["true", " YES ", "1", "x", "on", "t"]
     assert not says_geo({})
 
 

@@ -45,9 +45,9 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     """A page that fails its test when it says anything on the console, or raises."""
     opened = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
-    said: list[str] = []
-    opened.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    opened.on("pageerror", lambda error: said.append(f"raised: {error}"))
+    stated: list[str] = []
+    opened.on("console", lambda message: stated.append(f"{message.type}: {message.text}"))
+    opened.on("pageerror", lambda error: stated.append(f"raised: {error}"))
     yield opened
     opened.close()
-    assert said == []
+    assert stated == []

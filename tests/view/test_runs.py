@@ -332,8 +332,10 @@ def test_a_run_is_packed_with_times_from_the_worlds_start_and_texts_once() -> No
         "why": [[0, 2, [0, 1], []], [0, 3, [0], [2]]], "texts": ["wants it", "is near", "was dropped"],
         "overlays": {"links": "routes", "lasting_s": 10.0},
     }  # fmt: skip
-    told_of = {name: np.round(array.astype(np.float64), 3).tolist() for name, array in arrays.items() if len(array) < 9}
-    assert told_of == {
+    small_arrays = {
+        name: np.round(array.astype(np.float64), 3).tolist() for name, array in arrays.items() if len(array) < 9
+    }
+    assert small_arrays == {
         "hop_event": [0, 0, 0], "hop_node": [1, 2, 3], "hop_sender": [0, 1, 2], "hop_time": [0.1, 0.2, 0.3],
         "hop_depth": [1, 2, 3], "got_event": [0], "got_node": [2], "got_time": [1.0],
         "session_node": [1, 1], "session_time": [-0.5, 4.0], "session_up": [1, 0],

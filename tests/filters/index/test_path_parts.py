@@ -427,7 +427,7 @@ def test_an_automaton_counts_its_paths_and_what_they_ask_for() -> None:
     assert (automaton._tree._guarded, automaton._tree.is_bare(0)) == (0, True), "no node is left in the tree"
 
 
-def test_answers_and_leads_are_reported_apart_also_behind_guards() -> None:
+def test_answers_and_leads_are_distinguished_also_behind_guards() -> None:
     guarded = (PathMove(False, "a", (Guard("id"),)),)
     automaton = PathAutomaton()
     for moves in ((A,), guarded):

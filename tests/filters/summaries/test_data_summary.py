@@ -30,7 +30,7 @@ def found(summary: DataSummary, filter: str) -> tuple[Any, ...]:
     return summary.ids(bitmap)
 
 
-TWIGS = (
+TREES = (
     "<a><b><c/><d/></b></a>",
     "<a><b><c/></b><b><d/></b></a>",
     "<a><b><c/></b></a>",
@@ -68,7 +68,7 @@ TWIGS = (
     ],
 )
 def test_a_twig_is_traced_over_the_places_of_all_documents(filter: str, matching: Any, candidates: Any) -> None:
-    summary = summary_of(*TWIGS)
+    summary = summary_of(*TREES)
     assert found(summary, filter) == matching
     assert summary.ids(summary.candidates(Filter.parse(filter))) == candidates
 
@@ -124,7 +124,7 @@ def test_overlap_is_the_share_of_the_documents_of_either_that_are_of_both() -> N
 
 
 def test_what_nobody_has_seen_or_depends_on_the_viewer_has_no_extensional_overlap() -> None:
-    summary = summary_of(*TWIGS)
+    summary = summary_of(*TREES)
     assert summary.overlap(Filter.xpath("/g"), Filter.xpath("/h")) is None
     near = Filter.where("within 200 m")
     assert (summary.matching(near), summary.selectivity(near)) == (None, None)

@@ -61,7 +61,7 @@ def test_protocols_of_one_scenario_and_seed_share_a_workload() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [
         ('protocols = ["flooding"]', "scenarios must be a list of names"),
         ('scenarios = ["city"]\nprotocols = "flooding"', "protocols must be a list of names"),
@@ -77,10 +77,10 @@ def test_protocols_of_one_scenario_and_seed_share_a_workload() -> None:
         ("scenarios = [", "not a campaign"),
     ],
 )
-def test_a_wrong_campaign_says_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
+def test_a_wrong_campaign_says_what_is_wrong(tmp_path: Path, text: str, stated: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read_campaign(write(tmp_path, text))
-    assert said in str(caught.value)
+    assert stated in str(caught.value)
 
 
 def test_a_missing_campaign_or_scenario_is_named(tmp_path: Path) -> None:

@@ -116,9 +116,9 @@ def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
 ) -> None:
     lake = Lake(spark, tmp_path_factory.mktemp("capacity") / "lake")
     scene = load_scenario("base").with_(SMALL)
-    said: list[str] = []
+    stated: list[str] = []
     settings = {"flooding": {"jitter_s": 0.05}}
-    found = find_capacity(lake, scene, settings, [0], most=32.0, say=said.append)
+    found = find_capacity(lake, scene, settings, [0], most=32.0, say=stated.append)
     (flooding,) = found.protocols
     assert flooding.capacity is not None
     assert not flooding.exceeds
@@ -129,7 +129,7 @@ def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
     assert flooding.at_capacity is not None
     rates = [point.events_per_s / point.multiple for point in flooding.points]
     assert 0.3 < min(rates) <= max(rates) < 2.0
-    assert said[0] == "flooding at 1x: simulating"
+    assert stated[0] == "flooding at 1x: simulating"
     runs = lake.read("runs").count()
     assert find_capacity(lake, scene, settings, [0], most=32.0) == found, "it goes on from what is there"
     assert lake.read("runs").count() == runs

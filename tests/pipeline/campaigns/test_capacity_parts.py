@@ -167,21 +167,21 @@ def test_settings_that_cannot_be_are_refused_before_the_first_run(monkeypatch: p
 
 def test_each_round_says_who_is_tried_at_which_loads_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     Network(monkeypatch, lambda *_: delivers(1.0), cores=9)
-    said: list[str] = []
-    find_capacity(LAKE, SCENE, {"flooding": {}, "gossip": {}}, [0], most=3.0, say=said.append)
-    assert said == [
+    stated: list[str] = []
+    find_capacity(LAKE, SCENE, {"flooding": {}, "gossip": {}}, [0], most=3.0, say=stated.append)
+    assert stated == [
         "flooding, gossip at 1x: simulating",
         "flooding, gossip at 1x: 2 of 2 runs done",
         "flooding, gossip at 2x to 3x: simulating",
         "flooding, gossip at 2x to 3x: 4 of 4 runs done",
     ]
-    said.clear()
+    stated.clear()
     many = {"flooding": {}, "gossip": {}, "steam": {}, "cbf": {}}
-    find_capacity(LAKE, SCENE, many, [0], most=1.0, say=said.append)
-    assert said[0] == "4 protocols at 1x: simulating"
-    said.clear()
-    find_capacity(LAKE, SCENE, {"flooding": {}, "gossip": {}, "steam": {}}, [0], most=1.0, say=said.append)
-    assert said[0] == "flooding, gossip, steam at 1x: simulating"
+    find_capacity(LAKE, SCENE, many, [0], most=1.0, say=stated.append)
+    assert stated[0] == "4 protocols at 1x: simulating"
+    stated.clear()
+    find_capacity(LAKE, SCENE, {"flooding": {}, "gossip": {}, "steam": {}}, [0], most=1.0, say=stated.append)
+    assert stated[0] == "flooding, gossip, steam at 1x: simulating"
 
 
 @pytest.mark.parametrize(

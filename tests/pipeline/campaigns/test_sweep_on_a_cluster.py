@@ -59,8 +59,8 @@ def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_m
         wait_for(lambda: running.poll() is not None or len(there.keys("runs")) >= 2)
         assert running.poll() is None, running.communicate()
         cluster.kill_worker()
-        said, errors = running.communicate(timeout=600)
-    assert (said, errors, running.returncode) == (f"['done'] {2 * SEEDS}\n", "", 0)
+        stated, errors = running.communicate(timeout=600)
+    assert (stated, errors, running.returncode) == (f"['done'] {2 * SEEDS}\n", "", 0)
     local, lake = Lake(spark, tmp_path / "here"), Lake(spark, tmp_path / "there")
     run_campaign(local, wanted())
     times = "took_s", "processor_s"

@@ -73,7 +73,7 @@ def main(root: str, kills: int, seed: int) -> None:
     draw = random.Random(seed)
 
     def start(writer: int) -> tuple[int, int]:
-        said, ready = os.pipe()
+        stated, ready = os.pipe()
         child = os.fork()
         if child == 0:
             try:
@@ -81,12 +81,12 @@ def main(root: str, kills: int, seed: int) -> None:
             finally:
                 os._exit(1)
         os.close(ready)
-        return child, said
+        return child, stated
 
-    def end(child: int, said: int) -> None:
+    def end(child: int, stated: int) -> None:
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        os.close(said)
+        os.close(stated)
         assert os.WIFSIGNALED(status), f"the writer ended by itself: {status}"
 
     children = [start(0), start(1)]

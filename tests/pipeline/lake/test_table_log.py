@@ -47,19 +47,19 @@ def positions(lake: ArrowLake, trace: str, *names: str) -> None:
 
 
 def test_what_is_not_there_is_said_with_the_command_that_makes_it(lake: ArrowLake) -> None:
-    def said(**partition: str) -> str:
+    def stated(**partition: str) -> str:
         return str(lake.absent(POSITIONS, partition)).replace(lake.name, "HERE")
 
     command = "run: earshot ingest FILE --trace"
-    assert said(trace="x") == f"there is no lake at HERE; {command} x --lake HERE"
+    assert stated(trace="x") == f"there is no lake at HERE; {command} x --lake HERE"
     lake.write_rows("runs", [{"run": "r"}])
-    assert said(trace="x") == f"the lake HERE has no positions; {command} x --lake HERE"
+    assert stated(trace="x") == f"the lake HERE has no positions; {command} x --lake HERE"
     positions(lake, "y", "a")
     positions(lake, "z", "a")
-    assert said(trace="x").startswith("the lake HERE has no positions of")
-    assert said(trace="x").endswith(f"; {command} x --lake HERE")
-    assert all(trace in said(trace="x") for trace in "xyz")
-    assert said() == f"the lake HERE has no positions; {command} TRACE --lake HERE"
+    assert stated(trace="x").startswith("the lake HERE has no positions of")
+    assert stated(trace="x").endswith(f"; {command} x --lake HERE")
+    assert all(trace in stated(trace="x") for trace in "xyz")
+    assert stated() == f"the lake HERE has no positions; {command} TRACE --lake HERE"
 
 
 def test_partitions_of_any_name_are_replaced_and_dropped(lake: ArrowLake) -> None:

@@ -190,8 +190,8 @@ def test_the_oracle_command_computes_the_ceiling_of_a_scenario_and_of_a_trace(
     )
     call("ingest", str(walk), "--format", "csv", "--trace", "walk", "--lake", lake.name)
     call("workload", "rounds", "--events", str(events), "--subscriptions", str(wanted), "--lake", lake.name)
-    said = call("oracle", "rounds", "--trace", "walk", "--range", "20m", "--lake", lake.name)
-    assert "reachable at all: 50.0 % (at once 33.3 %)" in said
+    stated = call("oracle", "rounds", "--trace", "walk", "--range", "20m", "--lake", lake.name)
+    assert "reachable at all: 50.0 % (at once 33.3 %)" in stated
     assert reach_by_pair(lake.read("reachable", workload="rounds", range_m=20.0)) == {
         ("long", "ann"): "at once", ("short", "ann"): "at once",
         ("long", "bob"): "by carrying", ("short", "bob"): "no",

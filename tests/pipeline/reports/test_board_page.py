@@ -58,8 +58,8 @@ def verdict(winner: str = "steam", delivery: float = 0.9, **more: Any) -> BoardV
     return BoardVerdict(winner, "delivery_ratio", exact(delivery), seeds=5, **given)
 
 
-def view(*rows: BoardRow, said: BoardVerdict | None = None, **more: Any) -> RankingView:
-    return RankingView(Ranking(POINT, rows, said, **more), MARKS)
+def view(*rows: BoardRow, stated: BoardVerdict | None = None, **more: Any) -> RankingView:
+    return RankingView(Ranking(POINT, rows, stated, **more), MARKS)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ OTHERS = ("codd", "cbf", "drip", "siena")
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("stated", "words"),
     [
         (verdict(delivery=0.0), "no protocol delivered anything"),
         (verdict(), "steam delivers most"),
@@ -92,14 +92,14 @@ OTHERS = ("codd", "cbf", "drip", "siena")
         (verdict(ties=OTHERS), "steam and 4 others deliver most; of these, steam costs least"),
     ],
 )  # fmt: skip
-def test_a_headline_names_the_winner_its_ties_and_who_costs_least(said: BoardVerdict, words: str) -> None:
-    assert headline(said).lower() == words.lower()
+def test_a_headline_names_the_winner_its_ties_and_who_costs_least(stated: BoardVerdict, words: str) -> None:
+    assert headline(stated).lower() == words.lower()
 
 
 def test_a_protocol_that_ran_alone_has_no_rivals_to_win_against() -> None:
-    alone = view(row("steam", delivery_ratio=0.9), said=verdict())
+    alone = view(row("steam", delivery_ratio=0.9), stated=verdict())
     assert verdict_block(alone, "city").headline == "steam ran alone on this network"
-    both = view(row("steam", delivery_ratio=0.9), row("codd", delivery_ratio=0.5), said=verdict())
+    both = view(row("steam", delivery_ratio=0.9), row("codd", delivery_ratio=0.5), stated=verdict())
     block = verdict_block(both, "city", ["More."])
     assert (block.heading, block.headline, block.mark) == ("city", "steam delivers most", MARKS["steam"])
     assert block.words.endswith(" More.")
@@ -107,8 +107,8 @@ def test_a_protocol_that_ran_alone_has_no_rivals_to_win_against() -> None:
     assert (unjudged.headline, unjudged.mark, unjudged.parts) == ("", None, ())
 
 
-def of_type(name: str, said: BoardVerdict | None) -> Ranking:
-    return Ranking(POINT, (), said, name)
+def of_type(name: str, stated: BoardVerdict | None) -> Ranking:
+    return Ranking(POINT, (), stated, name)
 
 
 def test_each_event_type_is_a_word_of_its_winner_unless_there_are_too_many() -> None:
@@ -117,15 +117,15 @@ def test_each_event_type_is_a_word_of_its_winner_unless_there_are_too_many() -> 
         of_type("Chat", verdict(ties=("cbf", "codd"))), of_type("None", verdict(delivery=0.0)), of_type("Odd", None),
     )  # fmt: skip
     rows = (row("steam", delivery_ratio=0.9), row("codd", delivery_ratio=0.5))
-    parts = verdict_block(view(*rows, said=verdict(), by_type=rankings), "").parts
+    parts = verdict_block(view(*rows, stated=verdict(), by_type=rankings), "").parts
     assert parts == [
         ("News: steam 0.50", MARKS["steam"]), ("Alert: codd 0.75 ≈ cbf", MARKS["codd"]),
         ("Chat: steam 0.90 ≈ 2 others", MARKS["steam"]), ("None: nothing delivered", MARKS["steam"]),
     ]  # fmt: skip
-    assert verdict_block(view(rows[0], said=verdict(), by_type=rankings), "").parts == [], "alone it wins nothing"
+    assert verdict_block(view(rows[0], stated=verdict(), by_type=rankings), "").parts == [], "alone it wins nothing"
     for count, shown in ((12, 12), (13, 0)):
         many = tuple(of_type(f"T{n}", verdict()) for n in range(count))
-        assert len(verdict_block(view(*rows, said=verdict(), by_type=many), "").parts) == shown
+        assert len(verdict_block(view(*rows, stated=verdict(), by_type=many), "").parts) == shown
 
 
 def test_the_table_of_event_types_has_what_is_reachable_where_it_is_known() -> None:
@@ -148,7 +148,7 @@ def test_the_table_of_event_types_has_what_is_reachable_where_it_is_known() -> N
 def test_many_verdicts_count_who_wins_and_name_each_point_by_what_differs() -> None:
     other = replace(POINT, id="q", keys={"nodes": 100, "speed": 3.0})
     views = [
-        view(said=verdict(ties=("cbf",), ceiling=exact(0.7))),
+        view(stated=verdict(ties=("cbf",), ceiling=exact(0.7))),
         RankingView(Ranking(other, (), verdict("codd")), MARKS),
         RankingView(Ranking(replace(other, keys={"nodes": 200, "speed": 3.0}), (), verdict("codd")), MARKS),
         view(),
@@ -166,8 +166,8 @@ def test_many_verdicts_count_who_wins_and_name_each_point_by_what_differs() -> N
     assert [str(line[4]) for line in table.rows] == ["cbf", "none", "none"]
     assert ["50" in str(line[0]) and "speed" not in str(line[0]) for line in table.rows] == [True, False, False]
     assert [str(line[6]) for line in table.rows] == ["0.7", "", ""]
-    bytes_too = view(said=verdict(cost_metric="bytes_per_delivery"))
-    _, mixed = answers([views[1], bytes_too, view(said=verdict(cost_metric=None, cost=None))])
+    bytes_too = view(stated=verdict(cost_metric="bytes_per_delivery"))
+    _, mixed = answers([views[1], bytes_too, view(stated=verdict(cost_metric=None, cost=None))])
     assert isinstance(mixed, PageTable)
     assert mixed.header[-1] == "its cost"
     assert str(mixed.rows[2][5]) == ""

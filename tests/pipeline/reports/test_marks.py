@@ -56,7 +56,7 @@ def oklab(rgb: Numbers) -> Numbers:
 
 @pytest.mark.parametrize("eye", EYES)
 @pytest.mark.parametrize("page", [1, 2])
-def test_any_two_colours_can_be_reported_apart(eye: str, page: int) -> None:
+def test_any_two_colours_can_be_distinguished(eye: str, page: int) -> None:
     seen_as, least = EYES[eye]
     seen = {colour[page]: oklab(linear(colour[page]) @ np.array(seen_as).T) for colour in COLOURS}
     assert len(seen) == len(COLOURS) >= 10

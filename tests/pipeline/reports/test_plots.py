@@ -105,12 +105,12 @@ def test_a_plot_is_drawn_alike_each_time(tmp_path: Path, ending: str) -> None:
 
 def test_a_plot_has_its_title_axes_and_legend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     axes = pytest.importorskip("matplotlib.axes").Axes
-    said: list[tuple[str, Any]] = []
+    stated: list[tuple[str, Any]] = []
     for name in ("set_xlabel", "set_ylabel", "set_title", "legend"):
-        monkeypatch.setattr(axes, name, lambda _, *texts, _name=name, **__: said.append((_name, *texts)))
+        monkeypatch.setattr(axes, name, lambda _, *texts, _name=name, **__: stated.append((_name, *texts)))
     plot = read_plot(Tables(ROWS), "medium.range_m", "delivery_ratio", "protocol")  # type: ignore[arg-type]
     draw_plot(plot, tmp_path / "one.svg", "column", "Delivery")
-    assert said == [
+    assert stated == [
         ("set_xlabel", "range (metres)"), ("set_ylabel", "delivery ratio"), ("set_title", "Delivery"), ("legend",),
     ]  # fmt: skip
 

@@ -51,9 +51,9 @@ class Cluster:
     def run(self, code: str, *arguments: object) -> str:
         """Run the code to its end; what it printed."""
         running = self.start(code, *arguments)
-        said, errors = running.communicate(timeout=600)
+        stated, errors = running.communicate(timeout=600)
         assert (running.returncode, errors) == (0, "")
-        return said
+        return stated
 
     def kill_worker(self) -> None:
         """End the last worker as a power cut would, its executor with it."""
@@ -105,14 +105,14 @@ def running_server(folder: Path) -> Iterator[str]:
     """A Spark Connect server of two cores; its address."""
     server = Cluster(folder)
     try:
-        said = server._launch(
+        stated = server._launch(
             "server",
             *("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-java-options", QUICK),
             *("--conf", "spark.connect.grpc.binding.port=0", "--conf", "spark.ui.enabled=false"),
             *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
             ready=r"Spark Connect server started at: [^\n]*:\d+",
         )
-        yield f"sc://127.0.0.1:{said.rpartition(':')[2]}"
+        yield f"sc://127.0.0.1:{stated.rpartition(':')[2]}"
     finally:
         server.stop()
 

@@ -76,8 +76,8 @@ def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
     assert all(".zip" in path for path in shipped), f"the package was not shipped: {shipped}"
     cluster.kill_worker()
     (gate / "go").touch()
-    said, errors = running.communicate(timeout=600)
-    assert (said, errors, running.returncode) == ("done\n", "", 0)
+    stated, errors = running.communicate(timeout=600)
+    assert (stated, errors, running.returncode) == ("done\n", "", 0)
     local = lake.read("positions", trace="walk").drop("trace").transform(contacts_within(30.0, interval_s=1.0))
     ours = sorted(tuple(row) for row in lake.read("contacts", trace="walk").select("a", "b", "start", "end").collect())
     assert ours == sorted(tuple(row) for row in local.collect())

@@ -225,9 +225,9 @@ def test_a_doubt_is_said_recorded_settled_or_refused(lake: Lake, tmp_path: Path,
     if doubt is None:
         assert summary.doubts == []
         return
-    (said,) = summary.doubts
-    assert re.search(doubt, said), said
-    assert lake.arrow.read("traces", trace=name).to_pylist()[0]["doubts"] == [said]
+    (stated,) = summary.doubts
+    assert re.search(doubt, stated), stated
+    assert lake.arrow.read("traces", trace=name).to_pylist()[0]["doubts"] == [stated]
     with pytest.raises(TraceError, match=doubt):
         ingest(lake, [file], "strict", IngestSettings(max_speed_m_s=math.inf, strict=True))
     assert not lake.has("traces", trace="strict")
@@ -246,14 +246,14 @@ def test_a_file_that_breaks_off_says_how_much_is_missing(lake: Lake, tmp_path: P
     file = tmp_path / "cut.xml.gz"
     file.write_bytes(whole[: len(whole) // 2])
     summary = ingest(lake, [str(file)])
-    (said,) = summary.doubts
+    (stated,) = summary.doubts
     missing = 900 - summary.end
-    assert f"cut.xml.gz breaks off: it should last until 900 s and ends at {summary.end:g} s" in said
-    assert f"so {missing:,.0f} s ({missing / 900:.0%} of the span) are missing" in said
+    assert f"cut.xml.gz breaks off: it should last until 900 s and ends at {summary.end:g} s" in stated
+    assert f"so {missing:,.0f} s ({missing / 900:.0%} of the span) are missing" in stated
     # A trace of the same name is replaced.
     file.write_bytes(whole)
-    (said,) = ingest(lake, [str(file)]).doubts
-    assert said.startswith("this replaces the trace cut of 4 nodes, which was read from")
+    (stated,) = ingest(lake, [str(file)]).doubts
+    assert stated.startswith("this replaces the trace cut of 4 nodes, which was read from")
     assert ingest(lake, [str(file)]).doubts == []
 
 
@@ -282,11 +282,11 @@ def test_windows_areas_and_publishers_are_doubted(
         "1 of 3 events are left out: their publishers are not there at that time, as late at 10 s"
     ]
     small = scenario.with_({"area.width_m": 100.0, "own.events": None, "own.subscriptions": None})
-    (said,) = scenario_doubts(small)
-    assert said.startswith("the area is smaller than the trace: ")
-    assert "lie outside of 100 x 300 m from (0, 0); set area.width_m" in said
-    (said,) = scenario_doubts(scenario_from_trace(lake.name, "street").with_({"duration_s": 70.0}))
-    assert said == (
+    (stated,) = scenario_doubts(small)
+    assert stated.startswith("the area is smaller than the trace: ")
+    assert "lie outside of 100 x 300 m from (0, 0); set area.width_m" in stated
+    (stated,) = scenario_doubts(scenario_from_trace(lake.name, "street").with_({"duration_s": 70.0}))
+    assert stated == (
         "the window 0 to 70 s reaches beyond trace street, which lasts from 0 to 50 s: for 20 s nobody moves"
     )
     for strict in ((), ("--strict",)):
@@ -301,10 +301,10 @@ def test_windows_areas_and_publishers_are_doubted(
     check_choice("street", own, lake.name)
     check_choice("street", replace(own, events=None, subscriptions=None, window=(0.0, 60.0)), lake.name)
     check_choice("street", TraceChoice(window=(20.0, 50.0), strict=True), lake.name)
-    said = capfd.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in said] == ["warning"] * 2
-    assert "1 of 3 events are left out: their publishers are not there at that time, as late at 10 s" in said[0]
-    assert "the window ends at 60 s, but trace street lasts 50 s: the window is cut" in said[1]
+    stated = capfd.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in stated] == ["warning"] * 2
+    assert "1 of 3 events are left out: their publishers are not there at that time, as late at 10 s" in stated[0]
+    assert "the window ends at 60 s, but trace street lasts 50 s: the window is cut" in stated[1]
     for strictly, words in (
         (replace(own, strict=True), "1 of 3 events are left out"),
         (TraceChoice(window=(20.0, 60.0), strict=True), "the window ends at 60 s, but trace street lasts 50 s"),

@@ -113,7 +113,7 @@ def test_a_spool_is_recognised_by_its_first_record(tmp_path: Path, monkeypatch: 
 def test_folders_that_are_no_spools_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
-    for name, said in (("absent", "no such folder"), ("file", "is a file"), ("empty", "no spool in")):
-        with pytest.raises(UsageError, match=said):
+    for name, stated in (("absent", "no such folder"), ("file", "is a file"), ("empty", "no spool in")):
+        with pytest.raises(UsageError, match=stated):
             check_folders([str(tmp_path / name)], may_be_empty=False)
     assert check_folders([str(tmp_path), str(tmp_path)], may_be_empty=True) == [str(tmp_path)]

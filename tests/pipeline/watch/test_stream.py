@@ -562,14 +562,14 @@ def test_mistakes_on_the_command_line_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.txt").write_text("speed >\n")
 
-    def said(*arguments: str) -> str:
+    def stated(*arguments: str) -> str:
         done = CliRunner().invoke(earshot, ["watch", *arguments], standalone_mode=False)
         assert isinstance(done.exception, UsageError)
         return str(done.exception)
 
-    assert said(str(tmp_path / "absent")).startswith("no such folder")
-    assert said(str(tmp_path / "empty"), "--once").startswith("no spool in")
-    assert said(str(tmp_path / "empty"), "--subscriptions", str(tmp_path / "bad.txt")).startswith(
+    assert stated(str(tmp_path / "absent")).startswith("no such folder")
+    assert stated(str(tmp_path / "empty"), "--once").startswith("no spool in")
+    assert stated(str(tmp_path / "empty"), "--subscriptions", str(tmp_path / "bad.txt")).startswith(
         f"{tmp_path / 'bad.txt'}:1: "
     )
-    assert "No such file" in said(str(tmp_path / "empty"), "--subscriptions", str(tmp_path / "absent.txt"))
+    assert "No such file" in stated(str(tmp_path / "empty"), "--subscriptions", str(tmp_path / "absent.txt"))

@@ -50,7 +50,7 @@ def test_cells_are_larger_where_the_papers_would_be_empty() -> None:
     assert PAPER.side_m == pytest.approx(PAPER.range_m / (2 * math.sqrt(2)))
 
 
-def test_a_user_is_reported_which_side_cells_have_and_why() -> None:
+def test_a_user_learns_which_side_cells_have_and_why() -> None:
     def doubts(**given: Any) -> str:
         return " ".join(GeoRendezvous.doubts(GeoRendezvousSettings(range_m=160.0, **given)))
 

@@ -318,8 +318,8 @@ def test_first_guesses_grow_with_the_network(present: float, clients: int) -> No
 # Neighbours that have started again.
 
 
-def test_a_node_that_sends_as_a_neighbour_and_is_none_is_reported_after_a_while() -> None:
-    """A broker that had started again never reported its clients, which stayed deaf."""
+def test_a_node_that_sends_as_a_neighbour_and_is_not_a_neighbour_learns_it_after_a_while() -> None:
+    """A broker that had started again never informed its clients, which then received nothing."""
     found = broker("c")
     event = Notify(Event("Document", {"price": 1}, id="1"), 1)
     for packet in (event, Subscribe(1, (CHEAP,))):
@@ -492,7 +492,7 @@ def test_so_many_bytes_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(few.links["c"].early) == [3, 4]
 
 
-def test_a_client_is_reported_what_its_broker_publishes_and_a_broker_what_all_do() -> None:
+def test_a_client_learns_what_its_broker_publishes_and_a_broker_what_all_publish() -> None:
     one = broker()
     one.announce(DOCUMENT, 0.5)
     one.hear(Advertise(1, "p", ("News",)), "b", 1.0)

@@ -15,8 +15,8 @@ from small_networks import (
     flooding,
     ping,
     say,
+    send_word,
     standing,
-    tell,
 )
 
 from earshot.errors import MachineFailure, SettingsError
@@ -61,7 +61,7 @@ def test_a_broadcast_to_a_group_is_heard_by_its_members() -> None:
 
 def test_a_send_is_heard_by_its_peer_alone() -> None:
     bench = Bench(standing((0, 0), (1, 0), (2, 0)))
-    bench.do(1.0, "a", tell("c", "psst"))
+    bench.do(1.0, "a", send_word("c", "psst"))
     bench.run()
     assert (bench.calls("b", "hear"), bench.calls("c", "hear")) == ([], [(Word("psst"), "a", 1.001)])
 
@@ -71,7 +71,7 @@ def test_a_send_that_cannot_arrive_comes_back(peer: str) -> None:
     """b is out of range, a is the sender itself, nobody is no node, d has crashed."""
     faults = FaultSettings(crashes=(Crash("d", 0.5),))
     bench = Bench(standing((0, 0), (99, 0), (1, 0), (2, 0)), faults=faults)
-    bench.do(1.0, "a", tell(peer, "psst"))
+    bench.do(1.0, "a", send_word(peer, "psst"))
     bench.run()
     assert bench.calls("a", "unreachable") == [(Word("psst"), peer, 1.001)]
     assert bench.rows("time", "node", "peer", "transmission", kind="drop", detail="unreachable") == [
@@ -83,7 +83,7 @@ def test_a_send_that_cannot_arrive_comes_back(peer: str) -> None:
 def test_a_new_machine_hears_nothing_of_what_the_old_one_sent() -> None:
     faults = FaultSettings(crashes=(Crash("a", 1.0002, down_s=0.0002),))
     bench = Bench(standing((0, 0), (99, 0)), faults=faults)
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.run()
     assert (len(bench.lives), bench.calls("a", "unreachable")) == (3, [])
 
@@ -291,7 +291,7 @@ def test_counts_tell_sends_receipts_and_bytes_by_kind_of_packet() -> None:
     bench = Bench(standing((0, 0), (1, 0), (2, 0)), warm_up_s=2.0)
     bench.do(1.0, "a", say("x"))
     bench.do(3.0, "a", say("y"))
-    bench.do(3.0, "b", tell("c", "z"))
+    bench.do(3.0, "b", send_word("c", "z"))
     for time in (1.0, 3.0, 3.1):
         bench.do(time, "c", lambda probe: probe.drop(DropReason.EXPIRED))
     counts = bench.run().engine.counts
@@ -498,17 +498,17 @@ class Odd(Packet, frozen=True, tag="odd of the tests"):
 
 
 @pytest.mark.parametrize(
-    ("act", "said"),
+    ("act", "stated"),
     [
         (lambda probe: probe.send("", Word("x")), "did wrong: it sent to the peer ''; a peer is a node's name"),
         (lambda probe: probe.broadcast("x"), "did wrong: it sent 'x', which is not a packet"),
         (lambda probe: probe.broadcast(Odd(object())), "raised TypeError: Encoding objects of type object is unsup"),
     ],
 )
-def test_what_cannot_be_sent_is_the_machines_fault(act: Any, said: str) -> None:
+def test_what_cannot_be_sent_is_the_machines_fault(act: Any, stated: str) -> None:
     bench = Bench(standing((0, 0), (1, 0)))
     bench.do(1.0, "a", act)
-    assert failure_of(bench.run).startswith(f"Probe on node 'a' {said}")
+    assert failure_of(bench.run).startswith(f"Probe on node 'a' {stated}")
 
 
 def test_a_long_packet_is_cut_short_in_the_message() -> None:

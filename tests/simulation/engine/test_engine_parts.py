@@ -108,7 +108,7 @@ def test_the_steps_of_sumo_come_before_what_else_is_added_for_their_times() -> N
     assert reported == [0, "a packet arrives", "was there before", 1, "a node comes"], "the last time only ends a step"
 
 
-def test_a_driver_is_reported_of_events_that_its_own_node_received() -> None:
+def test_a_driver_learns_of_events_that_its_own_node_received() -> None:
     coupling = Coupling.__new__(Coupling)
     coupling._names, coupling._delivered = {3: "car"}, []
     event = Event("Jam", {"edge": "e"})

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_networks import Bench, everybody_wants, failure_of, flooding, ping, standing, tell
+from small_networks import Bench, everybody_wants, failure_of, flooding, ping, send_word, standing
 
 from earshot.errors import UsageError
 from earshot.records import COLUMNS, Kind
@@ -84,8 +84,8 @@ def test_memory_parquet_and_arrow_hold_the_same_rows(tmp_path: Path, chunk_rows:
 
 def test_a_stranger_is_logged_by_name() -> None:
     bench = Bench(NODES)
-    bench.do(1.0, "a", tell("who?", "hello"))
-    bench.do(1.0, "a", tell("anybody", "hello"))
+    bench.do(1.0, "a", send_word("who?", "hello"))
+    bench.do(1.0, "a", send_word("anybody", "hello"))
     bench.run()
     assert bench.rows("kind", "peer", node="a")[1:] == [
         ("send", "who?"),
@@ -98,7 +98,7 @@ def test_a_stranger_is_logged_by_name() -> None:
 def test_a_peer_that_is_a_node_has_the_number_of_the_node() -> None:
     bench = Bench(NODES)
     for peer in ("a", "b", "who?"):
-        bench.do(1.0, "c", tell(peer, "hello"))
+        bench.do(1.0, "c", send_word(peer, "hello"))
     bench.run()
     (chunk,) = bench.log.chunks()
     assert chunk.words["peer"] == [*chunk.words["node"], "", "who?"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from small_networks import Bench, Word, say, standing, tell
+from small_networks import Bench, Word, say, send_word, standing
 
 from earshot.errors import SettingsError
 from earshot.simulation.faults import Crash, FaultSettings
@@ -49,7 +49,7 @@ def test_the_window_doubles_with_each_attempt_up_to_its_largest() -> None:
     medium = Contention(range_m=10.0, window_min=3, window_max=20, retry_limit=6)
     ack_s = medium.preamble_s + medium.ack_bytes * 8 / medium.bit_rate_bps
     bench = Bench(standing((0, 0), (500, 0)), medium, seed=5)
-    bench.do(1.0, "a", tell("b", "nobody hears it"))
+    bench.do(1.0, "a", send_word("b", "nobody hears it"))
     bench.run()
     draws = Random("5:medium")
     expected, window = [1.0], 3
@@ -140,7 +140,7 @@ def test_a_message_takes_longer_over_the_distance_to_a_peer_that_exists(
     sender: str, peer: str, latency_s: float
 ) -> None:
     bench = Bench(standing((1000, 500), (2800, 2900)), Overlay(latency_s_per_km=0.1))
-    bench.do(1.0, sender, tell(peer, "hello"))
+    bench.do(1.0, sender, send_word(peer, "hello"))
     bench.run()
     calls = bench.calls(sender, "unreachable") if peer == "nobody" else bench.calls(peer, "hear")
     assert [call[-1] for call in calls] == [pytest.approx(1.0 + latency_s)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_networks import Bench, Probe, Word, say, standing, tell
+from small_networks import Bench, Probe, Word, say, send_word, standing
 
 from earshot.protocols.machine import QUIET_CHANNEL
 from earshot.records.details import read_airtime
@@ -102,7 +102,7 @@ def test_every_present_node_records_its_airtime_each_ten_seconds_and_at_the_end(
     medium = Contention(range_m=10.0, carrier_range_m=10.0)
     bench = Bench(standing((0, 0), (8, 0), (16, 0)), medium, duration_s=25.0)
     bench.do(1.0, "a", say("hello"))
-    bench.do(12.0, "a", tell("b", "hello"))
+    bench.do(12.0, "a", send_word("b", "hello"))
     bench.run()
     on_air_s = RADIOS["802.11b-2M"].airtime_s(size(Word("hello")))
     ack_s = medium.preamble_s + medium.ack_bytes * 8 / medium.bit_rate_bps
@@ -132,7 +132,7 @@ def test_a_node_that_was_away_measures_from_its_return() -> None:
 def test_a_radio_without_collisions_has_the_airtime_of_its_preset(medium: MediumSettings) -> None:
     bench = Bench(standing((0, 0), (8, 0)), medium, duration_s=10.0)
     bench.do(1.0, "a", say("hello"))
-    bench.do(5.0, "a", tell("b", "hello"))
+    bench.do(5.0, "a", send_word("b", "hello"))
     bench.run()
     on_air_s = RADIOS["lora-sf7"].airtime_s(size(Word("hello")))
     assert airtimes(bench, "a") == [near(10.0, 10.0, 2 * on_air_s, 2 * on_air_s)]
@@ -144,7 +144,7 @@ def test_an_ideal_radio_has_no_airtime() -> None:
     assert bench.rows("node", kind="airtime") == []
 
 
-def test_machines_are_reported_how_busy_the_channel_is() -> None:
+def test_machines_learn_how_busy_the_channel_is() -> None:
     shares: dict[float, tuple[float, float]] = {}
     bench = Bench(standing((0, 0), (8, 0), (99, 0)), Contention(range_m=10.0, radio="lora-sf7"))
     bench.do(1.0, "a", say("x" * 100))

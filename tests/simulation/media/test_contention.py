@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from small_networks import Bench, Word, say, standing, tell
+from small_networks import Bench, Word, say, send_word, standing
 
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.faults import Churn, Crash, FaultSettings
@@ -200,8 +200,8 @@ def test_who_sends_does_not_hear() -> None:
 
 def test_a_unicast_is_acknowledged_and_the_next_may_follow() -> None:
     bench = Bench(standing((0, 0), (5, 0)), BASE)
-    bench.do(1.0, "a", tell("b", "one"))
-    bench.do(1.0, "a", tell("b", "two"))
+    bench.do(1.0, "a", send_word("b", "one"))
+    bench.do(1.0, "a", send_word("b", "two"))
     bench.run()
     (first,), (second,) = bench.rows("time", kind="send")
     acknowledged = 1.0 + airtime_s("one") + BASE.sifs_s + BASE.preamble_s + BASE.ack_bytes * 8 / BASE.bit_rate_bps
@@ -216,7 +216,7 @@ def test_an_unanswered_unicast_is_sent_again_with_growing_pauses_and_then_given_
     gaps: Counter[int] = Counter()
     for seed in range(40):
         bench = Bench(standing((0, 0), (99, 0)), Contention(range_m=10.0, retry_limit=5), seed=seed)
-        bench.do(1.0, "a", tell("b", "psst"))
+        bench.do(1.0, "a", send_word("b", "psst"))
         bench.run()
         times = [time for (time,) in bench.rows("time", kind="send")]
         assert len(times) == 5
@@ -234,8 +234,8 @@ def test_retries_overcome_a_hidden_terminal_and_deliver_exactly_once() -> None:
     for seed in range(5):
         bench = Bench(HIDDEN, settings, seed=seed, duration_s=30.0)
         for k in range(100):
-            bench.do(1.0 + 0.003 * k, "a", tell("b", f"a{k} " + "x" * 100))
-            bench.do(1.0 + 0.003 * k, "c", tell("b", f"c{k} " + "x" * 100))
+            bench.do(1.0 + 0.003 * k, "a", send_word("b", f"a{k} " + "x" * 100))
+            bench.do(1.0 + 0.003 * k, "c", send_word("b", f"c{k} " + "x" * 100))
         bench.run()
         got = Counter(word.split()[0] for word in heard(bench, "b"))
         lost = {packet.text.split()[0] for node in "ac" for packet, _, _ in bench.calls(node, "unreachable")}
@@ -251,7 +251,7 @@ def test_a_frame_whose_acknowledgement_is_lost_is_sent_again_and_heard_once() ->
     for seed in range(20):
         settings = Contention(range_m=10.0, window_min=7)
         bench = Bench(standing((0, 0), (8, 0), (-8, 0), (-16, 0)), settings, seed=seed)
-        bench.do(1.0, "a", tell("b", "psst"))
+        bench.do(1.0, "a", send_word("b", "psst"))
         bench.do(1.0001, "d", say("x"))
         bench.do(1.0003, "c", say("x" * 300))
         bench.run()
@@ -263,7 +263,7 @@ def test_a_frame_whose_acknowledgement_is_lost_is_sent_again_and_heard_once() ->
 def test_who_reads_a_unicast_keeps_silent_until_it_is_acknowledged() -> None:
     """c hears a but not b: it knows of the acknowledgement only from a's frame."""
     bench = Bench(standing((0, 0), (8, 0), (-8, 0)), Contention(range_m=10.0, window_min=0))
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.do(1.0003, "c", say("from c"))
     bench.run()
     acknowledged = 1.0 + airtime_s("psst") + BASE.sifs_s + BASE.preamble_s + BASE.ack_bytes * 8 / BASE.bit_rate_bps
@@ -272,7 +272,7 @@ def test_who_reads_a_unicast_keeps_silent_until_it_is_acknowledged() -> None:
 
 def test_a_node_that_is_down_does_not_answer() -> None:
     bench = Bench(TRIANGLE, BASE, faults=FaultSettings(crashes=(Crash("b", 0.5),)))
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.run()
     assert bench.rows("node", "peer", "detail", kind="drop") == [("a", "b", "retry-limit")]
     assert len(bench.calls("a", "unreachable")) == 1
@@ -282,7 +282,7 @@ def test_a_full_queue_refuses_and_says_so() -> None:
     bench = Bench(standing((0, 0), (5, 0)), Contention(range_m=10.0, queue_frames=3))
     for k in range(5):
         bench.do(1.0, "a", say(str(k)))
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.run()
     assert heard(bench, "b") == ["0", "1", "2"]
     assert bench.rows("time", "node", "peer", "detail", kind="drop") == [
@@ -308,7 +308,7 @@ def test_a_crash_takes_the_frame_on_air_and_all_that_wait() -> None:
 def test_a_unicast_in_a_crash_is_forgotten() -> None:
     faults = FaultSettings(crashes=(Crash("a", 1.0009, down_s=1.0),))
     bench = Bench(standing((0, 0), (99, 0)), BASE, faults=faults)
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.run()
     assert (len(bench.rows("time", kind="send")) < 7, bench.calls("a", "unreachable")) == (True, [])
 
@@ -382,7 +382,7 @@ def test_under_light_load_nothing_is_lost() -> None:
     bench = Bench(circle_of(10), settings, duration_s=60.0)
     for k in range(500):
         bench.do(1.0 + 0.1 * k, "abcdefghij"[k % 10], say(f"{k} " + "x" * 200))
-        bench.do(1.05 + 0.1 * k, "abcdefghij"[k % 10], tell("abcdefghij"[(k + 3) % 10], f"to you {k}"))
+        bench.do(1.05 + 0.1 * k, "abcdefghij"[k % 10], send_word("abcdefghij"[(k + 3) % 10], f"to you {k}"))
     bench.run()
     counts = bench.engine.counts
     assert (dict(counts.drops), counts.sends, counts.receives) == ({}, 1000, 500 * 9 + 500)
@@ -396,7 +396,9 @@ def test_the_channel_is_idle_again_when_all_is_sent(seed: int) -> None:
     bench = Bench(nodes, Contention(range_m=10.0, carrier_range_m=18.0), duration_s=20.0, seed=seed)
     for k in range(600):
         node = "abcdefghijklmnopqrst"[chance.randrange(20)]
-        act: Any = say(f"{k} " + "x" * 300) if k % 3 else tell("abcdefghijklmnopqrst"[chance.randrange(20)], str(k))
+        act: Any = (
+            say(f"{k} " + "x" * 300) if k % 3 else send_word("abcdefghijklmnopqrst"[chance.randrange(20)], str(k))
+        )
         bench.do(1.0 + chance.uniform(0, 0.5), node, act)
     bench.do(15.0, "a", say("silence"))
     bench.run()

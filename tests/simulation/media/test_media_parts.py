@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from small_networks import Bench, Probe, standing, tell
+from small_networks import Bench, Probe, send_word, standing
 
 from earshot.errors import SettingsError
 from earshot.events import Event
@@ -241,7 +241,7 @@ def test_a_rotation_has_links_and_no_more_together_than_places() -> None:
 
 def test_a_message_that_infrastructure_loses_is_a_drop() -> None:
     bench = Bench(standing((0, 0), (5, 0)), Overlay(loss=0.99), seed=1)
-    bench.do(1.0, "a", tell("b", "hi"))
+    bench.do(1.0, "a", send_word("b", "hi"))
     bench.run()
     assert bench.calls("b", "hear") == []
     assert bench.rows("node", "detail", kind="drop") == [("b", "lost")]

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import pytest
-from small_networks import Bench, Word, failure_of, say, standing, tell
+from small_networks import Bench, Word, failure_of, say, send_word, standing
 
 from earshot.errors import MachineFailure, SettingsError
 from earshot.geometry import Area, Circle, Position
@@ -17,7 +17,7 @@ APART = standing((0, 0), (3000, 4000), (9e6, 0))
 def heard_at(medium: Overlay, sender: str, peer: str, seed: int = 0, times: int = 1, text: str = "hi") -> list[float]:
     bench = Bench(APART, medium, seed=seed)
     for k in range(times):
-        bench.do(1.0 + k, sender, tell(peer, text))
+        bench.do(1.0 + k, sender, send_word(peer, text))
     bench.run()
     return [now - 1.0 - k for k, (_, _, now) in enumerate(bench.calls(peer, "hear"))]
 
@@ -52,7 +52,7 @@ def test_messages_differ_by_the_jitter() -> None:
 @pytest.mark.parametrize("peer", ["b", "nobody"])
 def test_a_node_that_is_down_or_unknown_is_unreachable(peer: str) -> None:
     bench = Bench(APART, Overlay(latency_s=0.05), faults=FaultSettings(crashes=(Crash("b", 0.5),)))
-    bench.do(1.0, "a", tell(peer, "hi"))
+    bench.do(1.0, "a", send_word(peer, "hi"))
     bench.run()
     assert bench.calls("a", "unreachable") == [(Word("hi"), peer, 1.05)]
 
@@ -61,8 +61,8 @@ def test_links_held_down_and_partitions_cut_pairs() -> None:
     cut = Overlay(latency_s=0.05, links=LinkScript(changes=(LinkChange(2.0, "a", "b", "down"),)))
     bench = Bench(APART, cut)
     for time in (1.0, 3.0):
-        bench.do(time, "a", tell("b", "hi"))
-        bench.do(time, "a", tell("c", "hi"))
+        bench.do(time, "a", send_word("b", "hi"))
+        bench.do(time, "a", send_word("c", "hi"))
     bench.run()
     assert (len(bench.calls("b", "hear")), len(bench.calls("c", "hear"))) == (1, 2)
     assert bench.calls("a", "unreachable") == [(Word("hi"), "b", 3.05)]
@@ -70,16 +70,16 @@ def test_links_held_down_and_partitions_cut_pairs() -> None:
     partition = Partition(2.0, 9.0, area=Area(Circle(100.0), Position(0.0, 0.0)))
     bench = Bench(APART, Overlay(latency_s=0.05), faults=FaultSettings(partitions=(partition,)))
     for time in (1.0, 3.0):
-        bench.do(time, "a", tell("b", "hi"))
-        bench.do(time, "c", tell("b", "hi"))
+        bench.do(time, "a", send_word("b", "hi"))
+        bench.do(time, "c", send_word("b", "hi"))
     bench.run()
     assert [sender for _, sender, _ in bench.calls("b", "hear")] == ["a", "c", "c"]
 
 
 def test_a_graph_leaves_its_own_pairs() -> None:
     bench = Bench(APART, Overlay(latency_s=0.05, links=LinkScript(graph=(("a", "b"),))))
-    bench.do(1.0, "a", tell("b", "hi"))
-    bench.do(1.0, "a", tell("c", "hi"))
+    bench.do(1.0, "a", send_word("b", "hi"))
+    bench.do(1.0, "a", send_word("c", "hi"))
     bench.run()
     assert (len(bench.calls("b", "hear")), bench.calls("c", "hear")) == (1, [])
 
@@ -100,7 +100,7 @@ def test_an_overlay_has_no_broadcast() -> None:
 def test_a_share_of_the_messages_is_lost_without_notice() -> None:
     bench = Bench(APART, Overlay(latency_s=0.05, loss=0.3))
     for number in range(200):
-        bench.do(1.0 + number / 100, "a", tell("b", "hi"))
+        bench.do(1.0 + number / 100, "a", send_word("b", "hi"))
     bench.run()
     heard = len(bench.calls("b", "hear"))
     assert 110 < heard < 170

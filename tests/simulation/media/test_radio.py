@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_networks import Bench, Word, everybody_wants, flooding, ping, say, standing, tell
+from small_networks import Bench, Word, everybody_wants, flooding, ping, say, send_word, standing
 
 from earshot.errors import SettingsError
 from earshot.simulation.engine.engine import Engine
@@ -83,7 +83,7 @@ def test_scripted_links_lie_over_any_radio() -> None:
         graph = (("a", "c"), ("c", "b"))
         bench = Bench(standing((0, 0), (50, 0), (99, 0)), type(medium)(range_m=1.0, links=LinkScript(graph=graph)))
         bench.do(1.0, "a", say("hello"))
-        bench.do(2.0, "b", tell("c", "psst"))
+        bench.do(2.0, "b", send_word("c", "psst"))
         bench.run()
         heard = [packet for packet, _, _ in bench.calls("c", "hear")]
         assert (heard, bench.calls("b", "hear")) == ([Word("hello"), Word("psst")], [])
@@ -139,7 +139,7 @@ def test_a_lossy_unicast_is_tried_on_towards_a_peer_that_is_down_or_out_of_range
 def test_a_lost_unicast_is_sent_again_and_then_given_up() -> None:
     """At 99.9 m a packet is all but sure to be lost."""
     bench = Bench(standing((0, 0), (99.9999, 0)), Lossy(100.0, 50.0, retries=2))
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.run()
     assert bench.rows("time", kind="send") == [(1.0,), (1.001,), (pytest.approx(1.002),)]
     assert bench.rows("node", "detail", kind="drop") == [("b", "faded")] * 3 + [("a", "unreachable")]
@@ -149,7 +149,7 @@ def test_a_lost_unicast_is_sent_again_and_then_given_up() -> None:
 def test_retries_bring_most_unicasts_through() -> None:
     bench = Bench(standing((0, 0), (75.0, 0)), Lossy(100.0, 50.0, retries=3), duration_s=50.0)
     for k in range(1000):
-        bench.do(1.0 + k * 0.02, "a", tell("b", str(k)))
+        bench.do(1.0 + k * 0.02, "a", send_word("b", str(k)))
     bench.run()
     assert len(bench.calls("b", "hear")) == pytest.approx(1000 * (1 - 0.25**4), abs=6)
     assert len(bench.calls("b", "hear")) + len(bench.calls("a", "unreachable")) == 1000
@@ -160,7 +160,7 @@ def test_retries_end_with_the_sender() -> None:
     bench = Bench(
         standing((0, 0), (99.9999, 0)), Lossy(100.0, 50.0), faults=FaultSettings(crashes=(Crash("a", 1.0015),))
     )
-    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
     bench.run()
     assert bench.rows("time", kind="send") == [(1.0,), (1.001,)]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from small_networks import Bench, Word, everybody_wants, flooding, ping, say, standing, tell
+from small_networks import Bench, Word, everybody_wants, flooding, ping, say, send_word, standing
 
 from earshot.errors import ScenarioError, SettingsError
 from earshot.records.trajectories import Trajectories
@@ -204,7 +204,7 @@ def test_a_faded_unicast_is_sent_again_and_its_acknowledgement_may_fade_too() ->
     medium = replace(BASE, reception=Nakagami(m=1.0))
     bench = Bench(standing((0, 0), (60, 0)), medium, duration_s=300.0)
     for k in range(500):
-        bench.do(1.0 + 0.5 * k, "a", tell("b", str(k)))
+        bench.do(1.0 + 0.5 * k, "a", send_word("b", str(k)))
     bench.run()
     assert len(bench.calls("b", "hear")) >= 497  # seven attempts each
     chance = math.exp(-(0.6**2)) ** 2

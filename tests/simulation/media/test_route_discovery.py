@@ -90,7 +90,7 @@ class Desk:
         return found.next_hop, found.distance, found.sequence, found.expires_at, found.valid
 
 
-def said(frame: Any) -> dict[str, Any]:
+def stated(frame: Any) -> dict[str, Any]:
     """What a frame of the routing says, beside its bytes and its kind."""
     names = {RouteRequest: "sender origin origin_sequence search destination sequence of_destination travelled reach"}
     names[RouteReply] = "sender peer origin destination sequence distance lifetime_s"
@@ -105,7 +105,7 @@ def test_a_request_says_who_looks_for_whom_and_goes_one_hop_first() -> None:
     desk = Desk()
     desk.ask(A, E)
     (frame,) = desk.until(0.0)
-    assert said(frame) == {
+    assert stated(frame) == {
         "sender": A, "origin": A, "origin_sequence": 1000, "search": 1, "destination": E, "sequence": -1,
         "of_destination": False, "travelled": 0, "reach": 1,
     }  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_node_passes_a_request_on_once_with_a_hop_more_and_the_newest_number_i
         desk.hear(request, C)
         desk.hear(desk.request(D, sequence=asked, travelled=2, reach=3), C)
         (passed_on,) = desk.until(0.01)
-        assert said(passed_on) == {**said(request), "sender": C, "sequence": expected, "travelled": 2, "reach": 3}
+        assert stated(passed_on) == {**stated(request), "sender": C, "sequence": expected, "travelled": 2, "reach": 3}
 
 
 def test_a_request_is_passed_on_within_ten_milliseconds_and_not_at_once() -> None:
@@ -220,7 +220,7 @@ def test_the_destination_answers_with_its_own_number_for_twice_as_long_as_a_rout
         desk.routing._sequences[E] = own
         desk.hear(desk.request(D, sequence=asked, reach=1), E)
         (reply,) = desk.until(0.0)
-        assert said(reply) == {
+        assert stated(reply) == {
             "sender": E, "peer": D, "origin": A, "destination": E, "sequence": expected, "distance": 0,
             "lifetime_s": 6.0,
         }  # fmt: skip
@@ -235,7 +235,7 @@ def test_a_node_that_knows_a_fresh_route_answers_with_what_is_left_of_it() -> No
         desk.knows(C, D, 2, known, until=4.5)
         desk.hear(desk.request(B, sequence=asked, travelled=1), C)
         (reply,) = desk.until(2.01)
-        assert said(reply) == {
+        assert stated(reply) == {
             "sender": C, "peer": B, "origin": A, "destination": E, "sequence": known, "distance": 2, "lifetime_s": 2.5,
         }  # fmt: skip
 
@@ -270,7 +270,7 @@ def test_a_reply_goes_back_hop_by_hop_with_a_hop_more_and_keeps_the_way_back() -
     assert desk.route(C, E) == (D, 3, 7, 7.0, True)
     assert desk.route(C, A) == (B, 2, 1000, 4.0, True), "a route in use lasts 3 s more"
     (passed_on,) = desk.until(1.0)
-    assert said(passed_on) == {
+    assert stated(passed_on) == {
         "sender": C, "peer": B, "origin": A, "destination": E, "sequence": 7, "distance": 3, "lifetime_s": 6.0,
     }  # fmt: skip
 
@@ -367,7 +367,7 @@ def test_a_broken_link_is_reported_by_the_way_of_the_packet_and_its_sender_looks
     assert [desk.route(C, to)[4] for to in (E, A, B)] == [False, False, True], "what led over d has ended"
     for node, to, came_by in ((C, B, [A]), (B, A, [])):
         (error,) = desk.until(0.0)
-        assert (said(error), error.request) == (
+        assert (stated(error), error.request) == (
             {"sender": node, "peer": to, "came_by": came_by, "attempt": 0}, asked,
         )  # fmt: skip
         assert (error.bytes, error.kind.tag) == (12, "route-error")
@@ -424,7 +424,7 @@ def test_a_relay_without_a_route_drops_the_packet_and_reports_it() -> None:
     ((dropped, reason),) = [one.args for one in desk.host.dropped.mock_calls]
     assert (dropped.sender, dropped.peer, dropped.taken, reason) == (B, E, 1, DropReason.NO_ROUTE)
     (error,) = desk.until(0.0)
-    assert (said(error), error.request) == ({"sender": B, "peer": A, "came_by": [], "attempt": 0}, asked)
+    assert (stated(error), error.request) == ({"sender": B, "peer": A, "came_by": [], "attempt": 0}, asked)
 
 
 def test_a_packet_is_sent_again_three_times_then_its_machine_learns() -> None:

@@ -14,7 +14,7 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_networks import Bench, Word, say, standing, tell
+from small_networks import Bench, Word, say, send_word, standing
 
 from earshot.events import Event
 from earshot.protocols.flooding import Flood
@@ -57,7 +57,7 @@ def words(bench: Bench, kind: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("routing", ROUTINGS)
 def test_a_packet_goes_hop_by_hop_and_only_its_peer_hears_it(routing: Routing, radio: Any) -> None:
     bench = Bench(CHAIN, routed(routing, radio))
-    bench.do(1.0, "a", tell("e", "hello"))
+    bench.do(1.0, "a", send_word("e", "hello"))
     bench.run()
     assert words(bench, "send") == [("a", "b", ""), ("b", "c", ""), ("c", "d", ""), ("d", "e", "")]
     assert words(bench, "receive") == [
@@ -73,7 +73,7 @@ def test_a_packet_goes_hop_by_hop_and_only_its_peer_hears_it(routing: Routing, r
 def test_a_partition_makes_a_peer_unreachable(routing: Routing) -> None:
     cut = LinkScript(changes=(LinkChange(0.0, "c", "d", "down"),))
     bench = Bench(CHAIN, routed(routing, links=cut), duration_s=60.0)
-    bench.do(1.0, "a", tell("e", "hello"))
+    bench.do(1.0, "a", send_word("e", "hello"))
     bench.run()
     assert words(bench, "send") == []
     ((word, peer, at),) = bench.calls("a", "unreachable")
@@ -86,8 +86,8 @@ def test_a_partition_makes_a_peer_unreachable(routing: Routing) -> None:
 @pytest.mark.parametrize("routing", ROUTINGS)
 def test_names_that_no_node_has_and_the_node_itself(routing: Routing) -> None:
     bench = Bench(CHAIN, routed(routing))
-    bench.do(1.0, "a", tell("nobody", "hello"))
-    bench.do(2.0, "a", tell("a", "note"))
+    bench.do(1.0, "a", send_word("nobody", "hello"))
+    bench.do(2.0, "a", send_word("a", "note"))
     bench.run()
     assert [call[:2] for call in bench.calls("a", "unreachable")] == [(Word("hello"), "nobody")]
     assert bench.calls("a", "hear") == [(Word("note"), "a", 2.0)]
@@ -96,7 +96,7 @@ def test_names_that_no_node_has_and_the_node_itself(routing: Routing) -> None:
 
 def test_without_routing_a_distant_peer_is_unreachable() -> None:
     bench = Bench(CHAIN, UnitDisk(range_m=10.0))
-    bench.do(1.0, "a", tell("e", "hello"))
+    bench.do(1.0, "a", send_word("e", "hello"))
     assert len(bench.run().calls("a", "unreachable")) == 1
 
 
@@ -113,15 +113,15 @@ def test_a_relay_that_crashes_ends_an_ideal_path_and_another_is_taken() -> None:
     square = standing((0, 0), (7, 7), (7, -7), (14, 0))
     faults = FaultSettings(crashes=(Crash(node="b", time_s=5.0),))
     bench = Bench(square, routed(), faults=faults)
-    bench.do(1.0, "a", tell("d", "early"))
-    bench.do(6.0, "a", tell("d", "late"))
+    bench.do(1.0, "a", send_word("d", "early"))
+    bench.do(6.0, "a", send_word("d", "late"))
     bench.run()
     assert words(bench, "send") == [("a", "b", ""), ("b", "d", ""), ("a", "c", ""), ("c", "d", "")]
 
 
 def test_a_silent_node_relays_no_events_of_others() -> None:
     bench = Bench(CHAIN, routed(), faults=FaultSettings(silent_nodes=("c",)))
-    bench.do(1.0, "a", tell("e", "no event"))
+    bench.do(1.0, "a", send_word("e", "no event"))
     for node, id in (("a", "of another"), ("c", "its own")):
         flood = Flood(Event("N", {}, id=id, source=node), 1)
         bench.do(2.0, node, lambda probe, flood=flood: probe.send("e", flood))  # type: ignore[misc]
@@ -275,7 +275,7 @@ def test_an_ideal_path_is_as_short_as_can_be(nodes: int, seed: int) -> None:
     bench = Bench(still, routed())
     pairs = [(chance.randrange(nodes), chance.randrange(nodes)) for _ in range(10)]
     for k, (a, b) in enumerate(pairs):
-        bench.do(1.0 + k / 10, names[a], tell(names[b], f"{k}"))
+        bench.do(1.0 + k / 10, names[a], send_word(names[b], f"{k}"))
     bench.run()
     lengths = [nx.shortest_path_length(graph, a, b) if nx.has_path(graph, a, b) else None for a, b in pairs]
     assert bench.engine.counts.sends == sum(length or 0 for length in lengths)
@@ -349,9 +349,9 @@ def test_route_discovery_is_billed_as_its_own_frames() -> None:
 
 def test_a_search_widens_its_rings_and_a_route_is_used_again() -> None:
     bench = Bench(CHAIN, routed("reactive"))
-    bench.do(1.0, "a", tell("e", "one"))
-    bench.do(2.5, "a", tell("e", "two"))
-    bench.do(2.6, "e", tell("a", "three"))
+    bench.do(1.0, "a", send_word("e", "one"))
+    bench.do(2.5, "a", send_word("e", "two"))
+    bench.do(2.6, "e", send_word("a", "three"))
     bench.run()
     starts = bench.rows("time", node="a", kind="send", packet="route-request")
     assert [time for (time,) in starts] == pytest.approx([1.0, 1.24, 1.64])
@@ -375,8 +375,8 @@ def test_a_broken_link_is_reported_and_another_route_found() -> None:
         )
     )
     bench = Bench(square, routed("reactive", links=cut))
-    bench.do(1.0, "a", tell("e", "one"))
-    bench.do(3.0, "a", tell("e", "two"))
+    bench.do(1.0, "a", send_word("e", "one"))
+    bench.do(3.0, "a", send_word("e", "two"))
     bench.run()
     assert [word.text for word, _, _ in bench.calls("e", "hear")] == ["one", "two"]
     assert bench.rows("node", "peer", kind="send", packet="route-error") == [("b", "a")]
@@ -386,7 +386,7 @@ def test_a_broken_link_is_reported_and_another_route_found() -> None:
 
 def test_a_search_that_finds_nobody_ends_after_the_last_repeat() -> None:
     bench = Bench(standing((0, 0), (8, 0), (99, 0)), routed("reactive"), duration_s=60.0)
-    bench.do(1.0, "a", tell("c", "hello"))
+    bench.do(1.0, "a", send_word("c", "hello"))
     bench.run()
     requests = bench.rows("time", node="a", kind="send", packet="route-request")
     assert len(requests) == 7
@@ -406,7 +406,7 @@ def test_a_reactive_packet_arrives_or_its_sender_learns_that_it_did_not(seed: in
     medium = UnitDisk(range_m=20.0, routing="reactive")
     bench = Bench(Trajectories(walks), Network(medium, routed=True), duration_s=90.0)
     for k in range(40):
-        bench.do(1.0 + k / 2, f"n{chance.randrange(25)}", tell(f"n{chance.randrange(25)}", str(k)))
+        bench.do(1.0 + k / 2, f"n{chance.randrange(25)}", send_word(f"n{chance.randrange(25)}", str(k)))
     bench.run()
     calls = [
         (kind, call[0].text)
@@ -454,7 +454,7 @@ def test_no_routes_form_a_loop(seed: int, crashing: float) -> None:
             Trajectories(walks), Network(medium, routed=True), duration_s=54.0, faults=FaultSettings(crashes=crashes)
         )
         for k in range(120):
-            bench.do(1.0 + k / 3, f"n{chance.randrange(20)}", tell(f"n{chance.randrange(4)}", str(k)))
+            bench.do(1.0 + k / 3, f"n{chance.randrange(20)}", send_word(f"n{chance.randrange(4)}", str(k)))
         bench.run()
     assert WatchedRouting.learnt > 1000
 

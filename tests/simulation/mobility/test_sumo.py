@@ -129,7 +129,7 @@ def test_in_step_with_idle_drivers_a_run_is_as_if_sumo_had_run_before() -> None:
         assert np.allclose(results[0].trajectories.positions(time), results[1].trajectories.positions(time), atol=1e-6)
 
 
-def test_drivers_who_are_reported_slow_down() -> None:
+def test_drivers_who_are_warned_slow_down() -> None:
     alone, slowed = run(driven_by("Idle"), "flooding", seed=1), run(driven_by("Careful"), "flooding", seed=1)
     assert len(slowed.published) > 10
     assert len(slowed.deliveries) == 0, "nobody subscribes to Here"

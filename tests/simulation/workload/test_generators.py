@@ -68,7 +68,7 @@ def test_zipf_ranks_fall_like_their_law() -> None:
 
 def test_the_cds_of_figure_2_come_in_turn_and_meet_the_filters_of_figure_3() -> None:
     wanted = [CdFilters().draw(Random(0), number, {}) for number in range(5)]
-    matched = [[wish.matches(event) for wish in wanted] for event in draws(Cds(), 4)]
+    matched = [[subscription.matches(event) for subscription in wanted] for event in draws(Cds(), 4)]
     assert matched == [
         [True, False, False, False, False],
         [False, True, False, False, False],
@@ -81,15 +81,17 @@ def test_random_cds_meet_random_filters_now_and_then() -> None:
     random = Random("cds")
     filters = [CdFilters("random").draw(random, number, {}) for number in range(50)]
     events = draws(Cds("random"), 50)
-    share = sum(wish.matches(event) for wish in filters for event in events) / 2500
+    share = sum(subscription.matches(event) for subscription in filters for event in events) / 2500
     assert 0.02 < share < 0.5
 
 
 def test_number_intervals_are_as_the_drip_paper_has_them() -> None:
     random = Random("numbers")
-    wishes = [NumberIntervals().draw(random, number, {}) for number in range(1500)]
+    subscriptions = [NumberIntervals().draw(random, number, {}) for number in range(1500)]
     events = [Event("Number", {"value": value}) for value in range(1, 101)]
-    met = [[event.content["value"] for event in events if wish.matches(event)] for wish in wishes]  # type: ignore[index]
+    met = [
+        [event.content["value"] for event in events if subscription.matches(event)] for subscription in subscriptions
+    ]  # type: ignore[index]
     assert all(values == list(range(values[0], values[-1] + 1)) for values in met if values)
     # A centre on a whole number and a length of 5 in the mean: about 5 values, fewer at the ends.
     assert sum(map(len, met)) / len(met) == pytest.approx(5.0, abs=0.3)
@@ -128,8 +130,8 @@ def test_conjunctions_have_the_number_of_terms_and_the_width_asked_for() -> None
     half = [
         Conjunctions("r", terms=Span(1, 1), width=Span(0.5, 0.5)).draw(random, 0, {"r": only_speed}) for _ in range(9)
     ]
-    for wish in half:
-        assert sum(wish.matches(event) for event in speeds) / 3000 == pytest.approx(0.5, abs=0.04)
+    for subscription in half:
+        assert sum(subscription.matches(event) for event in speeds) / 3000 == pytest.approx(0.5, abs=0.04)
     near = Conjunctions("r", terms=Span(4, 9), also="within 300 m").draw(random, 0, sources)
     text = str(near)
     assert text.startswith("Report:")
@@ -303,8 +305,8 @@ def test_what_leaves_no_choice_is_always_the_same(make: Any, value: Any) -> None
 
 
 def test_an_interval_may_be_one_number_and_stays_within_its_bounds() -> None:
-    for wish in (NumberIntervals(5, 5), NumberIntervals(5, 5, length_mean=0.0, length_variance=0.0)):
-        drawn = [wish.draw(Random(seed), 0, {}) for seed in range(5)]
+    for subscription in (NumberIntervals(5, 5), NumberIntervals(5, 5, length_mean=0.0, length_variance=0.0)):
+        drawn = [subscription.draw(Random(seed), 0, {}) for seed in range(5)]
         assert drawn == [Filter.parse("Number: value in 5..5")] * 5
 
 

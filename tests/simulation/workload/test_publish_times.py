@@ -344,17 +344,17 @@ def test_a_workload_lies_in_files_or_in_a_lake(given: dict[str, Any], problem: s
 def test_announcements_of_one_node_and_type_agree_in_shape_and_motion_and_not_in_place() -> None:
     here, there = Position(0.0, 0.0), Position(5.0, 0.0)
 
-    def said(*proximities: Proximity | None, nodes: tuple[int, int] = (0, 0)) -> None:
+    def stated(*proximities: Proximity | None, nodes: tuple[int, int] = (0, 0)) -> None:
         check_announcements(
             [Action(0.0, node, Announcement(NUMBER, one)) for node, one in zip(nodes, proximities, strict=True)]
         )
 
-    said(Proximity(Circle(5.0), here, mobile=True), Proximity(Circle(5.0), there, mobile=True))
-    said(None, None)
-    said(None, Proximity(Circle(5.0), here), nodes=(0, 1))
+    stated(Proximity(Circle(5.0), here, mobile=True), Proximity(Circle(5.0), there, mobile=True))
+    stated(None, None)
+    stated(None, Proximity(Circle(5.0), here), nodes=(0, 1))
     for other in (None, Proximity(Circle(6.0), here), Proximity(Circle(5.0), here, mobile=True)):
         with pytest.raises(ScenarioError, match="two publish entries announce 'Number' on one node"):
-            said(Proximity(Circle(5.0), here), other)
+            stated(Proximity(Circle(5.0), here), other)
 
 
 def test_services_are_wanted_for_attributes_and_fences() -> None:

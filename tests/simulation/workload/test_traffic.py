@@ -161,8 +161,8 @@ def test_a_node_that_is_not_there_neither_publishes_nor_subscribes_before_it_com
     playback = {"kind": "playback", "file": str(tmp_path / "t.csv")}
     found = actions({"nodes": {"n": {"names": [], "mobility": playback}}, "subscribe.s.region": {"shape": "circle:5m"}})
     assert [(time, node) for time, node, _ in whats(found, Event)] == [(2.0, 0), (5.0, 1)]
-    wishes = [(time, what.id, what.region.at) for time, _, what in whats(found, Subscription)]
-    assert wishes == [(0.25, "bus/s/0", Position(0.75, 0.75)), (4.0, "late/s/0", Position(7.0, 8.0))]
+    subscriptions = [(time, what.id, what.region.at) for time, _, what in whats(found, Subscription)]
+    assert subscriptions == [(0.25, "bus/s/0", Position(0.75, 0.75)), (4.0, "late/s/0", Position(7.0, 8.0))]
     assert [(time, node) for time, node, _ in whats(found, Announcement)] == [(0.5, 0), (4.0, 1)]
 
 
@@ -185,9 +185,9 @@ WISHES = """{"node": "a", "filter": "Siren: speed > 10", "at_s": 2, "until_s": 5
 """
 
 
-def own(folder: Path, events: str = EVENTS, wishes: str = WISHES, **extra: Any) -> list[Action]:
+def own(folder: Path, events: str = EVENTS, subscriptions: str = WISHES, **extra: Any) -> list[Action]:
     (folder / "events.jsonl").write_text(events)
-    (folder / "wishes.jsonl").write_text(wishes)
+    (folder / "wishes.jsonl").write_text(subscriptions)
     files = {"events": str(folder / "events.jsonl"), "subscriptions": str(folder / "wishes.jsonl"), **extra}
     return actions({"publish": None, "subscribe": None, "own": files})
 
@@ -219,7 +219,7 @@ def test_announcements_of_own_events_may_be_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "wishes", "problem"),
+    ("events", "subscriptions", "problem"),
     [
         ('{"node": "a", "type": "A"}', "", r"events.jsonl: line 1: time_s must be a number of seconds, got None"),
         ('{"time_s": 1, "type": "A"}', "", r"events.jsonl: line 1: node must be a text, got None"),
@@ -236,9 +236,9 @@ def test_announcements_of_own_events_may_be_left_out(tmp_path: Path) -> None:
         ("", '{"node": "a", "filter": "/CD", "at_s": "x"}', r"wishes.jsonl: line 1: at_s must be a number"),
     ],
 )
-def test_a_bad_line_is_refused_with_the_reason(tmp_path: Path, events: str, wishes: str, problem: str) -> None:
+def test_a_bad_line_is_refused_with_the_reason(tmp_path: Path, events: str, subscriptions: str, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
-        own(tmp_path, events, wishes)
+        own(tmp_path, events, subscriptions)
 
 
 def test_the_city_has_something_for_everyone() -> None:

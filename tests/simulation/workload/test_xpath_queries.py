@@ -156,7 +156,7 @@ print(sha256(repr(drawn).encode()).hexdigest())
 
 
 def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
-    said = [
+    stated = [
         subprocess.run(
             [sys.executable, "-c", SCRIPT],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -166,8 +166,8 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
         ).stdout
         for hash_seed in ("1", "2")
     ]
-    assert re.fullmatch("[0-9a-f]{64}\n", said[0])
-    assert said[0] == said[1]
+    assert re.fullmatch("[0-9a-f]{64}\n", stated[0])
+    assert stated[0] == stated[1]
 
 
 def test_queries_of_a_published_dtd_are_steered_too(shared_data: Path) -> None:
