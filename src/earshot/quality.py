@@ -91,7 +91,7 @@ _REASONS = {
     "reliability": "its nodes have no neighbours that they could ask for missed events",
     "lifespan_s": "its nodes do not let events expire",
     "priority": "its nodes have no send queue",
-    "deadline_s": "its nodes cannot tell how old an event is",
+    "deadline_s": "its nodes do not know how old an event is",
     "history": "its nodes have no neighbours that they could ask for past events",
 }
 

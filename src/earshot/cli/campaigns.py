@@ -256,6 +256,12 @@ def report(
 
     The page has the answer in words, delivery against cost, ranked bars, what was lost, where and why, and swept keys
     as lines. Each table can be downloaded. The page opens without a network, also on a phone, and can be printed.
+
+    \b
+    Examples:
+      earshot report lake
+      earshot report lake --out monday.html
+      earshot report lake --json
     """
     from earshot.pipeline.campaigns.board_text import board_csv
     from earshot.pipeline.campaigns.flow import lake_leaderboard, measure_all
@@ -284,6 +290,10 @@ def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> No
     """Say whether NODE should have received EVENT in RUN, whether it did, by which path, or where it was lost.
 
     RUN is a run's id, or its first characters; the report lists the ids.
+
+    \b
+    Example:
+      earshot why 3fa9 car-07-4 bus-12
     """
     from earshot.pipeline.lake.arrow_lake import ArrowLake
     from earshot.pipeline.oracle.why import ask_why

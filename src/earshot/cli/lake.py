@@ -23,6 +23,13 @@ def lake() -> None:
     """Manage a lake: its tables, their history and their files.
 
     A table is a folder LAKE/TABLE in the Delta Lake format, which Spark, DuckDB, Polars and pandas read.
+
+    \b
+    Examples:
+      earshot lake tables lake
+      earshot lake history lake runs
+      earshot lake compact lake
+      earshot lake vacuum lake --dry-run
     """
 
 

@@ -234,7 +234,7 @@ def _spread_text(spread: Spread | None) -> str:
 @set_option
 @click.option("--events", multiple=True, metavar="FILE", help="Your own events: .jsonl, .xml or .parquet; repeatable.")
 @click.option(
-    "--subscriptions", metavar="FILE", help="Your own subscriptions: .jsonl, .txt (a filter a line) or .parquet."
+    "--subscriptions", metavar="FILE", help="Your own subscriptions: .jsonl, .txt (one filter per line) or .parquet."
 )
 @lake_options
 @json_option("Print the workload's id and counts as JSON.")
@@ -290,6 +290,11 @@ def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOp
 
     If the radios' range is known, the command also computes the ceiling: which of these deliveries any protocol
     could have made, because contacts between nodes led from the publisher to the receiver within the event's lifespan.
+
+    \b
+    Examples:
+      earshot oracle fleet --trace buses
+      earshot oracle fleet --trace buses --range 100m --json
     """
     from earshot.pipeline.campaigns.flow import expected_counts, workload_ceiling
 

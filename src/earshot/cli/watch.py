@@ -147,7 +147,7 @@ def watch(
         held: list[Any] = opened.arrow.read("watched_alerts", watch=name).to_pylist()
 
         def judge(commit: Commit) -> None:
-            """Alerts that hold are a table, for the page. Those of an earlier run are judged anew."""
+            """Alerts that hold are a table, for the page. Those of an earlier run are judged again."""
             if (judged and judged.update(commit)) or held:
                 held.clear()
                 opened.arrow.write_rows("watched_alerts", judged.rows() if judged else [], watch=name)

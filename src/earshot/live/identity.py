@@ -4,7 +4,7 @@ Beside the network's key, which keeps strangers out, a node may have an Ed25519 
 and its hellos, so that no relay can forge or alter them. Others learn which key a name has from a trust file, or
 from a certificate that is signed by an owner they trust: see `signatures.py`.
 
-An identity file holds words and values, one pair a line: `name`, `private` and perhaps `certificate`.
+An identity file holds words and values, one pair per line: `name`, `private` and perhaps `certificate`.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def _place_at(path: KnotPath, leg: SetDestination | None, arrival: float, time: 
     return Knot(time, x_m, y_m, leg.line)
 
 
-# -- BonnMotion: one line a node, its waypoints as `time x y time x y ...`
+# -- BonnMotion: one line for each node, its waypoints as `time x y time x y ...`
 
 
 def parse_bonnmotion(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[Sighting]:

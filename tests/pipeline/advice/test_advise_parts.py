@@ -261,7 +261,7 @@ def test_a_question_is_answered_with_the_best_of_the_search_on_windows_that_it_d
 
     given = Surroundings(200, 110.0, 900.0, 900.0, 100.0, 8.0, 1.0, 60.0, math.inf)
     presence = [(0.0, 90.0), (300.0, 200.0), (600.0, 40.0)]
-    judges, asked, said = [], [], []
+    judges, asked, stated = [], [], []
 
     def judge(*given: Any) -> MadeUp:
         judges.append(MadeUp(*given))
@@ -292,7 +292,7 @@ def test_a_question_is_answered_with_the_best_of_the_search_on_windows_that_it_d
     question = Question("town", None, additions, protocols=("flooding", "cbf", "gossip"), budget_s=600.0, quick=quick)
 
     def say(words: str) -> None:
-        said.append(words)
+        stated.append(words)
         clock[0] += 10.0
 
     advice = advise(lake, question, say)
@@ -324,7 +324,7 @@ def test_a_question_is_answered_with_the_best_of_the_search_on_windows_that_it_d
         lengths.warm_up_s,
         lengths.cool_down_s,
     )
-    assert said == ["trying protocols", "judging on windows that the search did not see"]
+    assert stated == ["trying protocols", "judging on windows that the search did not see"]
     assert advice.took_s == 20.0
 
 
@@ -368,17 +368,17 @@ def test_what_protocols_learn_comes_from_the_profile_and_a_minute_in_the_middle(
     monkeypatch.setattr(advising, "events_per_s", lambda _scenario: 0.5)
     radio = SimpleNamespace(airtime_s=lambda size: size / 1000.0)
     monkeypatch.setattr(advising, "radio_of", {"wifi": radio, "none": None}.__getitem__)
-    said: list[str] = []
+    stated: list[str] = []
 
     def ask(given: tuple[float, float] | None, radio: str) -> Any:
         asked.clear()
         additions: Any = SimpleNamespace(scenario=made, radio=radio)
         lake: Any = SimpleNamespace(folder=SimpleNamespace(root="lake"))
-        return advising._surroundings(lake, Question("town", given, additions), said.append)
+        return advising._surroundings(lake, Question("town", given, additions), stated.append)
 
     presence, end_s, around = ask(None, "wifi")
-    assert (asked, end_s, said) == (played, window[1], ["profile: contacts"])
-    assert presence == presence_in(profiled(None, "town", [160.0], said.append), *window)
+    assert (asked, end_s, stated) == (played, window[1], ["profile: contacts"])
+    assert presence == presence_in(profiled(None, "town", [160.0], stated.append), *window)
     assert around == Surroundings(300, 80.0, 900.0, 700.0, 160.0, 8.0, 9.0, 20.0, 0.5, 0.2), "a packet of 200 bytes"
     assert ask((30.0, 60.0), "none")[2].packet_airtime_s == 0.0
     assert begins == [("lake", "town", 100.0, 100.0, window[1]), ("lake", "town", 100.0, 30.0, 60.0)]
@@ -423,7 +423,9 @@ def test_where_nothing_could_be_judged_the_first_three_failures_are_reported() -
 def test_where_no_run_failed_nobody_was_to_receive_anything() -> None:
     found = _nothing_judged(Question("town"), Timed(0.0))  # type: ignore[arg-type]
     assert isinstance(found, TraceError)
-    assert str(found).startswith("nobody was to receive anything in the first window of trace town: choose a workload")
+    assert str(found).startswith(
+        "no event had an expected receiver in the first window of trace town: choose a workload"
+    )
 
 
 # The load.
@@ -451,9 +453,9 @@ def capacity(
     judge = Timed(0.0)
     judge.overhead_s = overhead_s
     question = Question("town", quick=quick)
-    lake, scenario, said = "lake", "scenario", print
+    lake, scenario, stated = "lake", "scenario", print
     return _capacity(
-        lake, question, scenario, WINDOW, verdict(own), Budget(budget_s, BEGAN), judge, said  # type: ignore[arg-type]
+        lake, question, scenario, WINDOW, verdict(own), Budget(budget_s, BEGAN), judge, stated  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -245,7 +245,7 @@ def test_of_those_whose_cost_ties_too_the_one_that_delivers_most_comes_first() -
     verdict = ranking.verdict
     assert verdict is not None
     assert (verdict.winner, verdict.ties, verdict.cost_ties) == ("most", ("cheapest",), ("cheapest",))
-    assert "2 seeds do not tell apart what ties; more may." in verdict_words(ranking)
+    assert "2 seeds are too few to order what ties; more may order it." in verdict_words(ranking)
 
 
 def test_who_ties_with_the_winner_but_not_with_the_best_does_not_deliver_most() -> None:
@@ -471,7 +471,7 @@ def test_a_row_beats_the_winner_with_more_than_its_interval_for_no_more_cost(
 
 # What it says, sentence by sentence.
 
-NOTHING = "Nothing was expected of anybody, so nothing can be ranked."
+NOTHING = "No delivery was expected, so nothing can be ranked."
 
 
 @pytest.mark.parametrize(
@@ -501,13 +501,13 @@ def test_a_verdict_says_winner_ties_lead_cost_ceiling_and_seeds() -> None:
     assert verdict_words(runs.ranking()) == (
         "cheap delivers 93.6 % of the expected at 10.0 % airtime; as much as dear (at 50.0 % airtime); 44.9 points "
         "more than worst, the next. worst delivers 44.9 points less at 0.1 times the cost. Reachable at all: 99.0 % of "
-        "the expected deliveries; cheap made 93.6 %. 4 seeds do not tell apart what ties; more may."
+        "the expected deliveries; cheap made 93.6 %. 4 seeds are too few to order what ties; more may order it."
     )
     assert board_words(runs.board()) == verdict_words(runs.ranking())
 
 
 def test_five_seeds_are_enough_to_let_a_tie_stand() -> None:
-    for seeds, words in ((4, "4 seeds do not tell apart what ties; more may."), (5, "5 seeds.")):
+    for seeds, words in ((4, "4 seeds are too few to order what ties; more may order it."), (5, "5 seeds.")):
         ratios = [0.9, 0.8, 0.7, 0.85, 0.75][:seeds]
         ranking = Runs().add("a", ratios).add("b", ratios).ranking()
         assert verdict_words(ranking).endswith(f". {words}")
@@ -585,8 +585,8 @@ def test_what_protocols_were_given_is_said_once_for_each() -> None:
     for row, assumes in zip(runs.rows, ("ideal routing", "", "ideal routing", "reactive routing"), strict=True):
         row["assumes"] = assumes
     assert assumption_words(runs.board().rows) == (
-        "a and c had ideal routing (the kindest case: shortest paths, known to all nodes at no cost). d had reactive "
-        "routing."
+        "a and c had ideal routing (the most favourable case: shortest paths, known to all nodes at no cost). d had "
+        "reactive routing."
     )
 
 

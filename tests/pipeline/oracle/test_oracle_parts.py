@@ -69,7 +69,7 @@ def test_what_is_known_of_a_loss_is_reported() -> None:
     assert EventLog([]).losses_before("a", "a")[0].startswith("1 node had the event, 0 sent it on")
 
 
-def test_how_far_a_node_was_reachable_is_reported_of_misses_that_were_expected_only() -> None:
+def test_only_expected_misses_say_how_far_a_node_was_reachable() -> None:
     heard = [record(5.1, "c", "receive", "a")]
     missed = explain_receiver(EVENT, "c", [WANTS], None, heard, "by carrying")
     assert missed.reach == "by carrying"
@@ -358,7 +358,7 @@ def test_files_are_sorted_by_their_endings_and_stand_by_their_whole_paths(
     }  # fmt: skip
     for files, says in (
         (["gone.xml"], r"^gone\.xml: no such file"),
-        (["d.txt"], r"^d\.txt: cannot tell from its name what it holds; name it \.jsonl, \.xml$"),
+        (["d.txt"], r"^d\.txt: its name does not say what it holds; name it \.jsonl, \.xml$"),
         ([], r"^no file was given$"),
     ):
         with pytest.raises(ScenarioError, match=says):

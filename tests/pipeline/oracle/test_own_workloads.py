@@ -63,15 +63,17 @@ def test_a_bad_line_is_named(lake: Lake, files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "wishes", "said"),
+    ("events", "subscriptions", "stated"),
     [
         ("nowhere.jsonl", "wishes.txt", "no such file"),
-        ("wishes.txt", "wishes.txt", "cannot tell from its name what it holds"),
+        ("wishes.txt", "wishes.txt", "its name does not say what it holds"),
     ],
 )
-def test_files_that_cannot_be_read_are_named(lake: Lake, files: Path, events: str, wishes: str, said: str) -> None:
-    with pytest.raises(ScenarioError, match=said):
-        keep_own_workload(lake, "bad", [str(files / events)], str(files / wishes))
+def test_files_that_cannot_be_read_are_named(
+    lake: Lake, files: Path, events: str, subscriptions: str, stated: str
+) -> None:
+    with pytest.raises(ScenarioError, match=stated):
+        keep_own_workload(lake, "bad", [str(files / events)], str(files / subscriptions))
 
 
 def test_a_bad_filter_is_named_with_its_line(lake: Lake, files: Path) -> None:

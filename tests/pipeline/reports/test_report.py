@@ -50,14 +50,16 @@ def test_a_run_that_failed_is_named_beside_the_answer() -> None:
     rows = run_rows(SMALL)
     failed = {**rows[0], "run": "broken", "seed": 7, "status": "failed", "error": "SettingsError: nobody"}
     reported = words(lake_page(ReportFacts(made_board(rows), [*rows, failed]), {}))
-    assert "1 runs failed and count nowhere: flooding seed 7 (SettingsError: nobody)." in reported
+    assert "1 run failed, in no figure: flooding seed 7 (SettingsError: nobody)." in reported
     assert "15 runs, 5 seeds, 1 failed" in reported
 
 
 def test_protocols_with_routing_are_ranked_beside_the_others_and_what_they_were_given_is_said() -> None:
     rows = run_rows(SMALL, assumes={"codd": "ideal routing"})
     page = lake_page(ReportFacts(made_board(rows), rows), {})
-    assert "codd had ideal routing (the kindest case: shortest paths, known to all nodes at no cost)." in words(page)
+    assert "codd had ideal routing (the most favourable case: shortest paths, known to all nodes at no cost)." in words(
+        page
+    )
     table = next(
         block for section in page.sections for block in section.blocks if getattr(block, "title", "") == "leaderboard"
     )
@@ -247,5 +249,5 @@ def test_windows_of_a_trace_that_are_one_point_are_not_called_seeds() -> None:
     rows = [{**row, "point": "2 unseen windows", "window": "2 unseen windows"} for row in run_rows(SMALL, seeds=2)]
     reported = words(lake_page(ReportFacts(made_board(rows), rows), {}))
     assert "Means over 2 windows" in reported
-    assert "2 windows do not tell apart what ties; more may." in reported
+    assert "2 windows are too few to order what ties; more may order it." in reported
     assert "Means over 2 seeds" not in reported

@@ -48,7 +48,7 @@ _STATE_COST = 80
 MOST_RESULTS = 256
 "Results are remembered for this many different sets of states."
 MOST_UNAPPLIED = 64
-"After more changes than this between two documents, the states are built anew."
+"After more changes than this between two documents, the states are rebuilt."
 
 
 class _Addition(NamedTuple):

@@ -170,7 +170,7 @@ class PrefixTree:
         self._free: list[int] = []
         self._removed: list[int] = []
         self._guarded = self._guarded_removed = 0
-        "How many moves with guards there are, and how many were removed since states were built anew."
+        "How many moves with guards there are, and how many were removed since states were rebuilt."
         self._resize(32)
 
     def get(self, node: int, move: PathMove) -> int | None:

@@ -359,7 +359,7 @@ def _nothing_judged(question: Question, judge: TraceJudge) -> Exception:
         some = "; ".join(f"{candidate}: {reason}" for candidate, reason in list(judge.failures.items())[:3])
         return ScenarioError(f"no protocol could be judged on trace {question.trace}: {some}")
     return TraceError(
-        f"nobody was to receive anything in the first window of trace {question.trace}: choose a workload that more "
+        f"no event had an expected receiver in the first window of trace {question.trace}: choose a workload that more "
         "nodes subscribe to (--workload news), a longer range, or another window"
     )
 

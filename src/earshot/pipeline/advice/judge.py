@@ -1,4 +1,5 @@
-"""The judge: candidates on windows of a trace, one Spark task a run, measured against the oracle and the ceiling.
+"""The judge: runs candidates on windows of a trace, each run in one Spark task, and measures them against the oracle
+and the ceiling.
 
 Runs and metrics are kept in the lake like any others, so a repeated question goes on from what is there.
 """

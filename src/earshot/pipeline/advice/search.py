@@ -363,7 +363,7 @@ def as_good(leader: Standing, other: Standing, goal: Goal) -> bool:
 
 
 def is_separated(leader: Standing, other: Standing, goal: Goal) -> bool:
-    """Whether the windows tell that the leader delivers more, or as much at a lower price (95 %, paired)."""
+    """Whether the windows show that the leader delivers more, or as much at a lower price (95 %, paired)."""
     if len(leader.by_window) < FEWEST_WINDOWS:
         return False
 

@@ -111,7 +111,7 @@ def judge_choice(
         verdict = replace(latest, fell_short=_fell_short(latest, known, goal))
     if verdict is None:
         raise TraceError(
-            "nobody was to receive anything in the windows that the search did not see: choose a workload that more "
+            "no event had an expected receiver in the windows that the search did not see: choose a workload that more "
             "nodes subscribe to (--workload news), a longer range, or a longer part of the trace"
         )
     return verdict
@@ -179,7 +179,7 @@ def _holding(verdict: Verdict) -> list[Standing]:
 
 
 def _fell_short(verdict: Verdict, known: Results, goal: Goal) -> dict[TunedProtocol, float]:
-    """Who delivered less than the choice by more than the goal's tolerance, on all windows that tell."""
+    """Who delivered less than the choice by more than the goal's tolerance, on all windows that show it."""
     ours = _deliveries(verdict.chosen, known)
     found = {}
     for standing in verdict.standings:

@@ -97,7 +97,7 @@ def verdict_words(ranking: Ranking) -> str:
     """The verdict in words: winner, ties, by how much, at what cost, how far below the ceiling."""
     verdict = ranking.verdict
     if verdict is None:
-        return "Nothing was expected of anybody, so nothing can be ranked."
+        return "No delivery was expected, so nothing can be ranked."
     if verdict.delivery.mean == 0.0:
         return NOTHING_DELIVERED + "."
     sentences = [_winner_words(ranking) + _lead(verdict)]
@@ -120,7 +120,7 @@ def _repeats_words(verdict: BoardVerdict, what: str) -> str:
     if verdict.seeds == 1:
         return f"One {what}: differences may be chance"
     if verdict.ties and verdict.seeds < ENOUGH:
-        return f"{verdict.seeds} {what}s do not tell apart what ties; more may"
+        return f"{verdict.seeds} {what}s are too few to order what ties; more may order it"
     return f"{verdict.seeds} {what}s"
 
 
@@ -137,7 +137,7 @@ def board_words(board: Leaderboard) -> str:
     """The whole board in a sentence or two: its verdict, who wins at each of a few points, or at how many of many."""
     judged = [ranking for ranking in board.rankings if ranking.verdict is not None]
     if not judged:
-        return "Nothing was expected of anybody, so nothing can be ranked." if board.rankings else "No run is finished."
+        return "No delivery was expected, so nothing can be ranked." if board.rankings else "No run is finished."
     if len(judged) == 1:
         return verdict_words(judged[0])
     if len(judged) <= FEW:
@@ -155,7 +155,7 @@ def board_words(board: Leaderboard) -> str:
 
 
 def _place(ranking: Ranking, board: Leaderboard) -> str:
-    """What tells a ranking's point from the others of the board."""
+    """What distinguishes a ranking's point from the others of the board."""
     point, others = ranking.point, [one.point for one in board.rankings]
     keys = [name for name, value in point.keys.items() if any(one.keys.get(name) != value for one in others)]
     place = point_words(replace(point, trace="", window=""), keys)
@@ -171,7 +171,7 @@ def ranking_heading(ranking: Ranking) -> str:
     return f"{point_words(ranking.point)} on {ranking.point.network}, {counted(max(seeds, default=0), what)}{reach}"
 
 
-KINDEST = "the kindest case: shortest paths, known to all nodes at no cost"
+MOST_FAVOURABLE = "the most favourable case: shortest paths, known to all nodes at no cost"
 
 
 def assumption_words(rows: Iterable[BoardRow]) -> str:
@@ -181,7 +181,7 @@ def assumption_words(rows: Iterable[BoardRow]) -> str:
         if row.assumes:
             names.setdefault(row.assumes, {})[row.variant] = None
     return " ".join(
-        f"{listed(list(some))} had {assumes}{f' ({KINDEST})' if assumes == 'ideal routing' else ''}."
+        f"{listed(list(some))} had {assumes}{f' ({MOST_FAVOURABLE})' if assumes == 'ideal routing' else ''}."
         for assumes, some in names.items()
     )
 
@@ -256,7 +256,7 @@ def points_table(
     }
     differing = {name: values for name, values in about.items() if len(set(values)) > 1}
     if any(name in differing for name in points[0].keys):
-        differing.pop("network", None)  # the keys tell
+        differing.pop("network", None)  # the keys say it
     header = [*differing, "#", "protocol"]
     rows = [
         [*(values[i] for values in differing.values()), str(row.rank), row.variant]

@@ -158,7 +158,7 @@ def _workload_counts(lake: Lake, workload: str) -> dict[str, int]:
 
 
 def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict[str, int]:
-    """Compute `expected` of one workload anew; with a trace, positions come from it, those of events too where the
+    """Compute `expected` of one workload again; with a trace, positions come from it, those of events too where the
     workload does not say where they were published."""
     events = lake.read("events", workload=workload)
     wanted = lake.read("subscriptions", workload=workload)
@@ -285,7 +285,7 @@ def lake_ceiling(lake: Lake, workloads: Sequence[str], range_m: float | None = N
 
 
 def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: float | None) -> Ceiling | None:
-    """Compute `reachable` of one workload anew, at the range of its scenario or at the given one; None where
+    """Compute `reachable` of one workload again, at the range of its scenario or at the given one; None where
     neither is known."""
     if range_m is None:
         if not lake.has("scenarios", workload=workload):

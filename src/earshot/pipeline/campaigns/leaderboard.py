@@ -84,7 +84,7 @@ class ScenarioPoint:
     window: str = field(default="", compare=False)
     "Which part of the trace, as in `600 to 900 s`."
     version: str = field(default="", compare=False)
-    "Tells points apart that look alike: the scenario's file or Earshot's code has changed in between."
+    "Distinguishes points that look the same: the scenario's file or Earshot's code has changed in between."
 
     @property
     def repeats(self) -> str:

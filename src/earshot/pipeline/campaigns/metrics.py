@@ -1,6 +1,6 @@
 """Metrics: what the records of a run amount to, against the oracle's expected receivers.
 
-Long form: one row a run, a metric and a group. `by` says how the group was made (`all`, `type`, `node`,
+Long form: one row for each run, metric and group. `by` says how the group was made (`all`, `type`, `node`,
 `minute`, `area`, `cause`, `reason`, `packet`), `key` which one it is. Only what is published and sent after
 a scenario's warm-up counts.
 

@@ -128,7 +128,7 @@ class Lake:
         return self._readable
 
     def _read_by_tasks(self, kind: Table, files: Sequence[DataFile]) -> DataFrame:
-        """The files as tasks read them themselves, through delta-rs, a file a row."""
+        """The files as tasks read them themselves, through delta-rs, one row for each file."""
         rows = [(json.dumps(asdict(file)),) for file in files]
         named = self.session.createDataFrame(rows, "file string").repartition(len(files))
         return named.mapInArrow(partial(_read, self.folder, kind.name), kind.ddl)

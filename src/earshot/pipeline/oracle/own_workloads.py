@@ -1,9 +1,9 @@
 """Workloads from files of the user's own: events and subscriptions as JSON lines, XML or Parquet.
 
 ================  =============================================================================
-events .jsonl     one event a line, as `Event.to_json` writes it; `time_s` and `node` also name its
+events .jsonl     one event per line, as `Event.to_json` writes it; `time_s` and `node` also name its
                   time and publisher, and an event without an id is known by its text
-events .xml       one document a file; the file's name is the event's id
+events .xml       one document per file; the file's name is the event's id
 events .parquet   the columns of the `events` table, of which `type` and `content` must be there
 subscriptions     .jsonl as scenarios take them ({"node": ..., "filter": ...}), .txt with one filter a
                   line (its node is `line-N`), or .parquet with the columns of `subscriptions`
@@ -171,7 +171,7 @@ def _by_suffix(files: Sequence[str | Path], known: Sequence[str]) -> dict[str, l
             raise ScenarioError(f"{file}: no such file; check the path")
         suffix = PurePosixPath(file).suffix
         if suffix not in known:
-            raise ScenarioError(f"{file}: cannot tell from its name what it holds; name it {', '.join(known)}")
+            raise ScenarioError(f"{file}: its name does not say what it holds; name it {', '.join(known)}")
         # Absolute: Spark's processes may run in another folder.
         found.setdefault(suffix, []).append(file if is_address(file) else str(Path(file).absolute()))
     if not found:

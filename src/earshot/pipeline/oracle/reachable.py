@@ -5,7 +5,7 @@ is "at once" (publisher and node are in one component of the contact graph when 
 "by carrying" (a path over contacts in order of time, within the event's lifespan; nodes keep the event
 between contacts) or "no". An event without a lifespan lives until the positions end.
 
-It is exact for trajectories of straight legs, and the kindest reading of each doubt: passing on takes no
+It is exact for trajectories of straight legs, and the most favourable answer to each open question: passing on takes no
 time, a radio that loses packets is taken at its outer range, and a node that leaves and returns still has
 the event.
 

@@ -332,7 +332,7 @@ def _tie(row: BoardRow, metric: str, best: BoardRow | None) -> str:
 
 
 def figures_table(view: RankingView) -> PageTable:
-    """One line a protocol, best first; the columns that decide, the others behind a click."""
+    """One line for each protocol, best first; the columns that decide, the others behind a click."""
     shown = [view.metric(name) for name in SHOWN]
     present = {column.metric for column in COLUMN.values() if any(column.metric in row.figures for row in view.rows)}
     metrics = [metric for metric in dict.fromkeys(shown) if metric in present]

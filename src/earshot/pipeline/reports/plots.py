@@ -50,7 +50,7 @@ class Plot:
     points: tuple[PlotPoint, ...]
 
     def csv(self) -> str:
-        """The points as CSV: one line a point."""
+        """The points as CSV: one line for each point."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow((self.by, self.x, self.y, "low", "high", "seeds"))
@@ -86,7 +86,7 @@ def read_plot(lake: ArrowLake, x: str, y: str, by: str, where: Mapping[str, str]
         if row["seed"] in seeds.setdefault(place, {}):
             raise UsageError(
                 f"several runs have {by} = {place[0]}, {x} = {place[1]} and seed {row['seed']}; "
-                "tell them apart with --by variant, or choose some with --where NAME=VALUE; where only their code "
+                "distinguish them with --by variant, or choose some with --where NAME=VALUE; where only their code "
                 "differs, give the campaign another name before the sweep, and --where campaign=NAME"
             )
         seeds[place][row["seed"]] = values[row["run"]]

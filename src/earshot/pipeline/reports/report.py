@@ -47,7 +47,7 @@ from earshot.pipeline.reports.profile_page import profile_section
 from earshot.pipeline.reports.svg import marks_of
 from earshot.pipeline.traces.trace_profile import Profile, kept_profiles
 from earshot.records.drop_reasons import sentence_of
-from earshot.words import listed
+from earshot.words import counted, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -246,7 +246,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
 
 _DROPS = (
     "A dropped packet is not a lost delivery: another copy may have arrived. "
-    "These are all drops of packets and events, a run."
+    "These are all drops of packets and events, per run."
 )
 
 
@@ -271,7 +271,7 @@ def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSecti
         names = [f"{run['variant']} seed {run['seed']} ({run['error']})" for run in failed[:5]]
         more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
         blocks.append(
-            PageWords(f"{len(failed)} runs failed and count nowhere: {'; '.join(names)}{more}.", css="failed")
+            PageWords(f"{counted(len(failed), 'run')} failed, in no figure: {'; '.join(names)}{more}.", css="failed")
         )
     if len(views) == 1:
         blocks += parts.picture(views[0])

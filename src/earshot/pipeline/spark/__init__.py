@@ -1,1 +1,1 @@
-"""Spark itself: the session, its Java, our package on executors, one task an item. Start with `session`."""
+"""Spark itself: the session, its Java, our package on executors, one task for each item. Start with `session`."""

@@ -149,7 +149,7 @@ def small_spark_home(spark_home: Path, cache: Path) -> Path:
 
     Without MLlib: every session loads some of it if it is there, which takes half a second, and only a user's own code
     would ask for it. Without the archives of PySpark, if every Python process finds it installed: Spark names the
-    archives first, and each process would compile anew what it takes from them, a second of work before it answers.
+    archives first, and each process would compile again what it takes from them, a second of work before it answers.
     """
     jars = spark_home / "jars"
     names = ("bin",) if _found_by_every_process(spark_home.parent) else ("bin", "python")

@@ -64,7 +64,7 @@ SMALL_SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.constraintPropagation.enabled": "false",
 }
-"""Where there is little data: compiling, planning anew, parallel garbage collection and filters that Spark derives from
+"""Where there is little data: compiling, replanning, parallel garbage collection and filters that Spark derives from
 others take longer than they save."""
 
 _COMMON = {

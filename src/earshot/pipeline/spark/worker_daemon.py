@@ -13,7 +13,7 @@ from pathlib import Path
 
 def without_archives(paths: Iterable[str]) -> list[str]:
     """The places to import from, without the archives of PySpark whose code is also installed in one of them. Spark
-    names the archives first, and Python would compile what it takes from them anew in every process."""
+    names the archives first, and Python would compile what it takes from them again in every process."""
     known = list(paths)
     installed = {Path(path) / "pyspark" / "python" / "lib" for path in known}
     return [path for path in known if Path(path).suffix != ".zip" or Path(path).resolve().parent not in installed]

@@ -209,7 +209,7 @@ def parted(before: Any, after: Any, gap_s: float) -> Any:
 
 
 class PairRuns(NamedTuple):
-    """One row a run: a and b within range at every slice from `first` to `last`."""
+    """One row for each run: a and b within range at every slice from `first` to `last`."""
 
     a: Ints
     b: Ints

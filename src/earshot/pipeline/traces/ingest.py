@@ -447,7 +447,7 @@ def _what_to_do(problem: str) -> str:
     """About a problem that all rows seem to have."""
     if problem.endswith("is not a time"):
         return (
-            "write times in seconds or as 2026-03-29T08:50:00Z, or tell `earshot ingest` their format, as in "
+            "write times in seconds or as 2026-03-29T08:50:00Z, or give `earshot ingest` their format, as in "
             "--time-format '%d.%m.%Y %H:%M:%S'"
         )
     return "if it is of another format, name it with --format"

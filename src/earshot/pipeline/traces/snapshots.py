@@ -167,7 +167,7 @@ def _counted(name: str, range_m: float, now: float, values: npt.NDArray[Any]) ->
 
 HORIZONS_S = (10.0, 60.0, 600.0)
 HORIZON_GROUPS = ((10.0, 60.0), (10.0, 60.0, 600.0))
-"Spreading begins anew when the last horizon of a group is reached."
+"Spreading begins again when the last horizon of a group is reached."
 
 
 class _Spread:
@@ -212,8 +212,8 @@ class _Spread:
                 bits = int(np.unpackbits(self.has[number, self.there].view(np.uint8)).sum()) - len(self.sources)
                 self.unreached[number] = unreached = 1.0 - bits / pairs
                 if horizon_s > 0.0:
-                    anew = 1.0 - unreached / before if before > 0.0 else 0.0
-                    yield FoundRow(f"carried {horizon_s:g}", range_m, self.began, anew, weight * before)
+                    newly = 1.0 - unreached / before if before > 0.0 else 0.0
+                    yield FoundRow(f"carried {horizon_s:g}", range_m, self.began, newly, weight * before)
 
 
 @dataclass

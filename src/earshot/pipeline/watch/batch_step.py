@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 FOLD_AT = 16
-"This number of batches leaves the window at a time: then where nodes were last is written anew."
+"This number of batches leaves the window at a time: then where nodes were last is written again."
 
 
 @dataclass(frozen=True, slots=True)
