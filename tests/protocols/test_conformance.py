@@ -261,7 +261,7 @@ def test_the_neighbour_that_fills_a_memory_sends_events_of_many_sources_that_wer
 
     class Listener(Relay):
         def hear(self, packet: Packet, sender: str, now: float) -> Any:
-            if isinstance(packet, Told) and packet.event.id.startswith("z"):
+            if isinstance(packet, Relayed) and packet.event.id.startswith("z"):
                 heard.append((self.node, packet.event.id, packet.event.source, packet.event.time, now))
             return super().hear(packet, sender, now)
 

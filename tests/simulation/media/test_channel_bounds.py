@@ -165,8 +165,8 @@ def test_a_unicast_that_fades_is_a_drop_at_its_peer_each_time() -> None:
     """At the very range of the medium every frame of this model is lost."""
     medium = Contention(range_m=100.0, reception=LossyReception(certain_m=0.0), retry_limit=3)
     bench = Bench(standing((0, 0), (100, 0), (0, 101)), medium)
-    bench.do(1.0, "a", tell("b", "fades"))
-    bench.do(3.0, "a", tell("c", "too far"))
+    bench.do(1.0, "a", send_word("b", "fades"))
+    bench.do(3.0, "a", send_word("c", "too far"))
     bench.run()
     assert bench.rows("node", "peer", "detail", kind="drop") == [
         ("b", "a", "faded"), ("b", "a", "faded"), ("b", "a", "faded"), ("a", "b", "retry-limit"),

@@ -116,7 +116,7 @@ def test_packets_are_lost_at_that_rate_and_the_log_says_so() -> None:
 def test_what_a_lossy_radio_brings_through_arrives_after_its_latency() -> None:
     bench = Bench(standing((0, 0), (40, 0)), Lossy(100.0, 50.0, latency_s=0.25))
     bench.do(1.0, "a", say("to all"))
-    bench.do(2.0, "a", tell("b", "to b"))
+    bench.do(2.0, "a", send_word("b", "to b"))
     bench.run()
     assert bench.calls("b", "hear") == [(Word("to all"), "a", 1.25), (Word("to b"), "a", 2.25)]
 
@@ -127,8 +127,8 @@ def test_a_lossy_unicast_is_tried_on_towards_a_peer_that_is_down_or_out_of_range
         Lossy(100.0, 50.0, latency_s=0.25, retries=1),
         faults=FaultSettings(crashes=(Crash("b", 0.5),)),
     )
-    bench.do(1.0, "a", tell("b", "psst"))
-    bench.do(2.0, "a", tell("c", "psst"))
+    bench.do(1.0, "a", send_word("b", "psst"))
+    bench.do(2.0, "a", send_word("c", "psst"))
     bench.run()
     assert bench.rows("time", "peer", kind="send") == [(1.0, "b"), (1.25, "b"), (2.0, "c"), (2.25, "c")]
     assert bench.rows("time", "node", "detail", kind="drop") == [
