@@ -235,7 +235,7 @@ def test_a_file_that_breaks_off_is_doubted(lake: Lake, tmp_path: Path) -> None:
             ["a,noon,1,2"],
             CSV,
             "there is no good position in {file}; the first problem is in line 2: time 'noon' is not a time; write "
-            "times in seconds or as 2026-03-29T08:50:00Z, or tell `earshot ingest` their format, as in --time-format "
+            "times in seconds or as 2026-03-29T08:50:00Z, or give `earshot ingest` their format, as in --time-format "
             "'%d.%m.%Y %H:%M:%S'",
         ),
         (["a,noon,1,2"], GEO, "the first problem is in line 2: time 'noon' is not a time"),
