@@ -128,3 +128,11 @@ def test_a_contact_that_ends_leaves_the_one_that_began_after_it() -> None:
         [at_once, at_once, at_once, at_once, no, no],
         [at_once, at_once, no, at_once, no, no],
     ]
+
+
+@pytest.mark.parametrize("count", [64, 65, 130])
+def test_all_events_may_be_open_at_once_and_keep_apart(count: int) -> None:
+    """Nobody reaches the last node, so that every event stays open to its end; each alone has the same answers."""
+    contacts = [(0, 1, 10.0, 20.0), (1, 2, 50.0, 120.0), (2, 3, 130.0, 131.0), (3, 4, 0.0, 5.0)]
+    events = [(number % 4, float(number), math.inf) for number in range(count)]
+    assert reaches(contacts, events) == [answer for event in events for answer in reaches(contacts, [event])]
