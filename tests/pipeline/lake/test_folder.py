@@ -29,6 +29,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
         ("~/lake", "/home/ann/lake", "file:/home/ann/lake", "/home/ann/lake/runs"),
         ("file:/data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
         ("file:///data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
+        ("FILE:/data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
         ("C:/lake", "/work/C:/lake", "file:/work/C:/lake", "/work/C:/lake/runs"),
         ("s3a://bucket/lake/", "s3a://bucket/lake", "s3a://bucket/lake", "s3://bucket/lake/runs"),
         ("s3n://bucket/lake", "s3n://bucket/lake", "s3n://bucket/lake", "s3://bucket/lake/runs"),

@@ -26,7 +26,7 @@ class Folder:
         "The folder where it is on a disk."
         if scheme is None or scheme[1].lower() == "file":
             # Absolute: a worker's working folder is another one.
-            self.local = Path(re.sub(r"^file:(//)?", "", text) if scheme else text).expanduser().absolute()
+            self.local = Path(re.sub(r"(?i)^file:(//)?", "", text) if scheme else text).expanduser().absolute()
             self.root = str(self.local)
             self.address = f"file:{self.local}"
         else:
