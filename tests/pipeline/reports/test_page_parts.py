@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
+from earshot.pipeline.reports import loss_page
 from earshot.pipeline.reports.capacity_page import capacity_blocks, capacity_text, capacity_words
 from earshot.pipeline.reports.charts import AreaCell
 from earshot.pipeline.reports.loss_page import (
@@ -250,6 +251,31 @@ def test_small_squares_are_added_up_in_larger_ones() -> None:
     assert merged_cells(cells, 1000.0) == [
         AreaCell(-1000.0, 0.0, 1.0, 1.0), AreaCell(0.0, 0.0, 10.0, 3.0), AreaCell(1000.0, 0.0, 3.0, 0.0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("east_m", "side_m"), [(3750.0, 250.0), (4000.0, 500.0), (7750.0, 500.0), (8000.0, 750.0)])
+def test_maps_share_one_ground_of_at_most_sixteen_squares_and_the_largest_share(
+    east_m: float, side_m: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second row lost half of four in a square at the eastern end; nobody published in one of the others."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(loss_page, "area_map", lambda *given, first: drawn.append((*given, first)) or "<svg/>")
+    marks = marks_of(["steam", "siena", "cbf"])
+    tracks = [[(0.0, 0.0), (100.0, 100.0)]]
+    steam = RowLosses(
+        STEAM, 100.0, {"never sent": 3.0}, [AreaCell(0.0, 0.0, 30.0, 3.0), AreaCell(250.0, 0.0, 0.0, 0.0)]
+    )
+    siena = RowLosses(SIENA, 50.0, {"never sent": 2.0}, [AreaCell(east_m, 0.0, 4.0, 2.0)])
+    unlost = RowLosses(EMPTY, 9.0, {}, [AreaCell(0.0, 0.0, 1.0, 1.0)])
+    loss_blocks([steam, siena, unlost], marks, tracks)
+    assert [(name, side, most, mark, first) for _, side, _, mark, name, most, first in drawn] == [
+        ("steam", side_m, 0.5, marks["steam"], True), ("siena", side_m, 0.5, marks["siena"], False),
+    ]  # fmt: skip
+    (one, _, ground, *_), (other, _, same, *_) = drawn
+    assert (ground.left_m, ground.bottom_m, ground.wide_m, ground.high_m) == (0.0, 0.0, east_m + 250.0, 250.0)
+    assert (ground.tracks, ground.id, same is ground) == (tracks, "tracks-a-point", True)
+    assert sum(cell.expected for cell in one) == 30.0
+    assert [(cell.expected, cell.lost) for cell in other] == [(4.0, 2.0)]
 
 
 # Figures of the user's own.
