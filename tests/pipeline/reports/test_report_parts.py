@@ -13,7 +13,7 @@ from duck_session import DuckSession
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import KeyedRow, ScenarioPoint
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.reports import lake_replays, report
+from earshot.pipeline.reports import capacity_page, lake_replays, report
 from earshot.pipeline.reports.capacity_page import capacity_blocks
 from earshot.pipeline.reports.outside_figures import ReportFigure, named_figures
 from earshot.pipeline.reports.page import PageFigure, PageFold, PageLink, PageTable, PageWords
@@ -317,7 +317,11 @@ def test_programs_get_failed_runs_losses_by_key_and_profiles() -> None:
 # -- other parts
 
 
-def test_a_protocol_that_failed_or_never_carries_enough_has_a_note_and_loads_stand_by_their_powers() -> None:
+def test_a_protocol_that_failed_or_never_carries_enough_has_a_note_and_loads_stand_by_their_powers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(capacity_page, "line_chart", lambda *_, **named: drawn.append(named) or "<svg/>")
     failed = carrying("siena", None, error="KeyError")
     never, well = carrying("gossip", None), carrying("steam", 64.0)
     found = compared(failed, never, well)
@@ -330,6 +334,7 @@ def test_a_protocol_that_failed_or_never_carries_enough_has_a_note_and_loads_sta
     assert notes[1] != ""
     assert isinstance(delivery, PageFigure)
     assert delivery.note.startswith("The dashed line is the wanted share, ")
+    assert drawn == [{"log_x": True, "bounded": True, "goal": found.share}, {"log_x": True}]
 
 
 def test_the_share_of_the_largest_component_ends_at_one_and_the_number_of_components_does_not() -> None:

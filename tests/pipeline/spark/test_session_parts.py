@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyspark.sql
 import pytest
 from duck_session import DuckSession
+from pyspark.errors import PySparkRuntimeError
 
 from earshot.errors import SparkUnavailable, UsageError
 from earshot.pipeline.spark import session
@@ -424,3 +426,111 @@ def test_a_rehearsal_asks_every_question_once(duck: DuckSession) -> None:
     assert rehearse(spark) == 2 + 2 + 1
     rows: Any = duck.createDataFrame([("walk", "a", 1.0), ("bus", "b", 1.0)], "trace string, node string, time double")
     assert [row["node"] for row in _questions(rows).collect()] == ["a", "a", "all", "b"]
+
+
+# -- starting Spark's process
+
+
+class Gateway:
+    """Starts instead of Spark's process: writes to its log, and may fail."""
+
+    def __init__(self, says: bytes, fails: bool) -> None:
+        self.says, self.fails = says, fails
+        self.given: list[Any] = []
+
+    def __call__(self, conf: Any, popen: dict[str, Any]) -> str:
+        self.given.append((dict(conf), popen["stdout"] is popen["stderr"]))
+        popen["stdout"].write(self.says)
+        popen["stdout"].flush()
+        if self.fails:
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        return "gateway"
+
+
+class Conf(dict[str, str]):
+    def setAll(self, pairs: list[tuple[str, str]]) -> Conf:
+        self.update(pairs)
+        return self
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """What the context is made with."""
+    done: list[Any] = []
+    fake = SimpleNamespace(_gateway=None, _ensure_initialized=lambda **given: done.append(given["gateway"]))
+    monkeypatch.setattr(pyspark, "SparkContext", fake)
+    monkeypatch.setattr(pyspark, "SparkConf", Conf)
+    monkeypatch.setattr(session, "cache_folder", lambda: tmp_path)
+    return done
+
+
+def test_sparks_process_writes_to_a_log_of_its_own(
+    launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gateway = Gateway(b"a warning\n", fails=False)
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", gateway)
+    monkeypatch.setattr(session, "_MOST_LOG_BYTES", 20)
+    log = tmp_path / "spark-process.log"
+    for size in (10, 20, 30):
+        session._launch_jvm({"spark.x": "y"})
+        assert log.stat().st_size == size
+    session._launch_jvm({"spark.x": "y"})
+    assert log.read_bytes() == b"a warning\n", "it begins anew where it is too long"
+    assert gateway.given == [({"spark.x": "y"}, True)] * 4
+    assert launched == ["gateway"] * 4
+    pyspark.SparkContext._gateway = object()  # type: ignore[assignment]
+    session._launch_jvm({})
+    assert len(gateway.given) == 4
+
+
+def test_a_process_that_does_not_start_says_why_by_its_log(
+    launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "spark-process.log").write_bytes(b"SparkException: of yesterday\n")
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", Gateway(b"org.x.SparkException: no\n", fails=True))
+    for wanted, where in (({"spark.master": "yarn"}, "yarn"), ({}, "this master")):
+        with pytest.raises(SparkUnavailable) as caught:
+            session._launch_jvm(wanted)
+        log = tmp_path / "spark-process.log"
+        assert str(caught.value) == f"no Spark session at {where}: SparkException: no (more in {log})"
+    assert launched == []
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("small", [True, False])
+def test_a_process_without_an_archive_writes_one_at_its_end_if_it_may(
+    keep: bool, small: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    archive: Any = SimpleNamespace(find=lambda: None, draft=lambda: tmp_path / "draft.jsa")
+    asked: list[Any] = []
+    ends: list[Any] = []
+    monkeypatch.setattr(session, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(session, "find_java", lambda: "java")
+    monkeypatch.setattr(session, "java_home", lambda java, cache: f"{java} in {cache}")
+    monkeypatch.setattr(session, "small_spark_home", lambda _, cache: cache / "small")
+    monkeypatch.setattr(session, "ClassArchive", SimpleNamespace(of=lambda *given: asked.append(given) or archive))
+    monkeypatch.setattr(_JvmEnd, "register", lambda end: ends.append(end))
+    ours: dict[str, str] = {}
+    with session._jvm_environment(True, ours, keep, print, small):
+        home = tmp_path / "small" if small else Path(pyspark.__file__).parent
+        assert (os.environ["SPARK_HOME"], os.environ["JAVA_HOME"]) == (str(home), f"java in {tmp_path}")
+        assert ends == []
+    assert asked == [("java", home, tmp_path, session.JVM_FLAGS)]
+    options = ours["spark.driver.defaultJavaOptions"]
+    assert (f"-XX:ArchiveClassesAtExit={tmp_path}/draft.jsa" in options) is keep
+    assert ((session.SMALL_FLAGS in options), (session.MUCH_FLAGS in options)) == (small, not small)
+    assert f"-Dearshot.log={tmp_path}/spark.log" in options
+    (end,) = ends
+    given = (archive, tmp_path / "draft.jsa", print) if keep else (None, None, None)
+    assert (end.archive, end.draft, end.notice) == given
+
+
+def test_failed_queries_are_not_logged_to_the_terminal() -> None:
+    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+    before = [logging.getLogger(name).level for name in names]
+    try:
+        session._silence_query_logs()
+        assert [logging.getLogger(name).isEnabledFor(logging.CRITICAL) for name in names] == [False, False]
+    finally:
+        for name, level in zip(names, before, strict=True):
+            logging.getLogger(name).setLevel(level)
