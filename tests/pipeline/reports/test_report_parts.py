@@ -15,6 +15,7 @@ from earshot.pipeline.campaigns.leaderboard import KeyedRow, ScenarioPoint
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.reports import capacity_page, lake_replays, report
 from earshot.pipeline.reports.capacity_page import capacity_blocks
+from earshot.pipeline.reports.charts import Measure
 from earshot.pipeline.reports.outside_figures import ReportFigure, named_figures
 from earshot.pipeline.reports.page import PageFigure, PageFold, PageLink, PageTable, PageWords
 from earshot.pipeline.reports.profile_page import profile_blocks
@@ -320,8 +321,15 @@ def test_programs_get_failed_runs_losses_by_key_and_profiles() -> None:
 def test_a_protocol_that_failed_or_never_carries_enough_has_a_note_and_loads_stand_by_their_powers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr(capacity_page, "line_chart", lambda *_, **named: drawn.append(named) or "<svg/>")
+    drawn: list[tuple[str, ...]] = []
+    asked: list[dict[str, Any]] = []
+
+    def chart(_: Any, *measures: Measure, **given: Any) -> str:
+        drawn.append(tuple(measure.title for measure in measures))
+        asked.append(given)
+        return "<svg/>"
+
+    monkeypatch.setattr(capacity_page, "line_chart", chart)
     failed = carrying("siena", None, error="KeyError")
     never, well = carrying("gossip", None), carrying("steam", 64.0)
     found = compared(failed, never, well)
@@ -334,7 +342,9 @@ def test_a_protocol_that_failed_or_never_carries_enough_has_a_note_and_loads_sta
     assert notes[1] != ""
     assert isinstance(delivery, PageFigure)
     assert delivery.note.startswith("The dashed line is the wanted share, ")
-    assert drawn == [{"log_x": True, "bounded": True, "goal": found.share}, {"log_x": True}]
+    load = "multiple of the scenario's event rate"
+    assert drawn == [(load, "delivery of the reachable"), (load, "airtime")]
+    assert asked == [{"log_x": True, "bounded": True, "goal": found.share}, {"log_x": True}]
 
 
 def test_the_share_of_the_largest_component_ends_at_one_and_the_number_of_components_does_not() -> None:
