@@ -62,7 +62,7 @@ def test_answers_that_come_in_another_order_are_put_in_that_of_the_items() -> No
 
 
 class Running:
-    """A session whose only job runs until it is interrupted or told to end."""
+    """A session whose only job runs until it is interrupted or allowed to end."""
 
     def __init__(self, error: BaseException | None = None, **context: Any) -> None:
         self.ended = threading.Event()

@@ -217,9 +217,9 @@ def test_a_profile_of_nodes_that_stand(lake: Lake, tmp_path: Path) -> None:
     """a and b stand 30 m apart for two minutes; c stands 400 m away from a and leaves after one."""
     rows: list[Row] = [(n, float(t), x, 0.0) for t in range(121) for n, x in (("a", 0.0), ("b", 30.0), ("c", 400.0))]
     ingested(lake, tmp_path, [row for row in rows if row[0] != "c" or row[1] <= 60])
-    said: list[str] = []
-    found = profile_trace(lake, "town", [50.0, 1000.0], said.append)
-    assert said == ["who comes and goes", "neighbours and components", "contacts and what is carried"]
+    stated: list[str] = []
+    found = profile_trace(lake, "town", [50.0, 1000.0], stated.append)
+    assert stated == ["who comes and goes", "neighbours and components", "contacts and what is carried"]
     assert (found.trace, found.rows, found.nodes, found.start, found.end) == ("town", 303, 3, 0.0, 120.0)
     assert (found.interval_s, found.motion, found.box, found.cell_m) == (1.0, "samples", (0.0, 0.0, 400.0, 0.0), 10.0)
     assert (found.mean_present, found.most_present, found.arrivals_per_min) == (2.5, 3, 0.0)
