@@ -22,26 +22,24 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 TYPES = {
-    "string": pa.string(), "double": pa.float64(), "float": pa.float32(), "bigint": pa.int64(), "long": pa.int64(),
+    "string": pa.string(), "double": pa.float64(), "bigint": pa.int64(), "long": pa.int64(),
     "int": pa.int32(), "boolean": pa.bool_(), "binary": pa.binary(), "array<string>": pa.list_(pa.string()),
-    "array<double>": pa.list_(pa.float64()),
 }  # fmt: skip
 CASTS = {"string": "varchar", "long": "bigint", "binary": "blob", "array<string>": "varchar[]"}
 OPERATORS = {
     "==": "=", "!=": "<>", "+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "<": "<", "<=": "<=", ">": ">",
-    ">=": ">=", "and": "and", "or": "or", "like": "like", "shiftleft": "<<",
+    ">=": ">=", "and": "and", "or": "or",
 }  # fmt: skip
 NAMED = {
-    "explode": "unnest", "array": "list_value", "sequence": "generate_series", "collect_list": "list",
+    "explode": "unnest", "array": "list_value", "sequence": "generate_series",
 }  # fmt: skip
 TEMPLATES = {
-    "not": "(not {0})", "negative": "(-{0})", "isNull": "({0} is null)", "isnull": "({0} is null)",
+    "not": "(not {0})", "isNull": "({0} is null)",
     "isNotNull": "({0} is not null)", "floor": "floor({0})::bigint", "ceil": "ceil({0})::bigint",
-    "pmod": "((({0} % {1}) + {1}) % {1})", "hypot": "sqrt({0} * {0} + {1} * {1})", "size": "len({0})",
+    "pmod": "((({0} % {1}) + {1}) % {1})", "hypot": "sqrt({0} * {0} + {1} * {1})",
     "count_if": "count(*) filter (where {0})",
     "to_json": "to_json({0})::varchar", "percentile_approx": "quantile_disc({0}, {1})",
-    "percentile": "quantile_cont({0}, {1})", "get": "({0})[{1} + 1]",
-    "startswith": "starts_with({0}, {1})", "<=>": "({0} is not distinct from {1})",
+    "percentile": "quantile_cont({0}, {1})",
 }  # fmt: skip
 
 
@@ -111,9 +109,9 @@ def function_sql(name: str, args: Sequence[Any], is_distinct: bool) -> str:
         return f"({given[0]} in ({', '.join(given[1:])}))" if given[1:] else "false"
     if name == "concat":
         return f"({' || '.join(given)})"
-    if name in ("xxhash64", "hash"):
+    if name == "xxhash64":
         return f"(hash({', '.join(given)}) >> 1)::bigint"
-    if name in ("struct", "named_struct"):
+    if name == "struct":
         return f"struct_pack({', '.join(f'{name_of(arg)} := {bare_sql(arg)}' for arg in args)})"
     if name == "map":
         return f"map([{', '.join(given[::2])}], [{', '.join(given[1::2])}])"
@@ -132,8 +130,6 @@ def name_of(tree: Any) -> str:
 
 class Frame:
     """Rows, with the methods of Spark's frames that the project uses."""
-
-    isStreaming = False
 
     def __init__(self, session: DuckSession, table: pa.Table) -> None:
         self.sparkSession = session
@@ -176,17 +172,11 @@ class Frame:
     def withColumn(self, name: str, column: Any) -> Frame:
         return self.withColumns({name: column})
 
-    def withColumnRenamed(self, old: str, new: str) -> Frame:
-        return Frame(self.sparkSession, self.table.rename_columns([new if n == old else n for n in self.columns]))
-
     def drop(self, *names: str) -> Frame:
         return Frame(self.sparkSession, self.table.select([n for n in self.table.column_names if n not in names]))
 
     def distinct(self) -> Frame:
         return self._sql("select distinct * from t")
-
-    def dropDuplicates(self, names: Sequence[str]) -> Frame:
-        return self._sql(f"select distinct on ({', '.join(map(quoted, names))}) * from t")
 
     def orderBy(self, *given: Any) -> Frame:
         keys = [column_sql(key) for key in flat(given)]
@@ -204,7 +194,7 @@ class Frame:
     def _same(self, *_: Any) -> Frame:
         return self
 
-    coalesce = repartition = repartitionByRange = hint = persist = cache = unpersist = _same
+    coalesce = repartition = repartitionByRange = persist = unpersist = _same
 
     def _dealt(self, task: Any) -> Frame:
         self.task = task
@@ -241,8 +231,6 @@ class Frame:
     def groupBy(self, *keys: Any) -> Groups:
         return Groups(self, flat(keys))
 
-    groupby = groupBy
-
     def agg(self, *given: Any) -> Frame:
         return self.select(*given)
 
@@ -264,20 +252,11 @@ class Frame:
     def first(self) -> Row | None:
         return next(iter(self.collect()), None)
 
-    def head(self) -> Row | None:
-        return self.first()
-
     def count(self) -> int:
         return int(self.table.num_rows)
 
-    def isEmpty(self) -> bool:
-        return self.count() == 0
-
     def toArrow(self) -> pa.Table:
         return self.table
-
-    def toLocalIterator(self) -> Iterator[Row]:
-        return iter(self.collect())
 
 
 class Groups:

@@ -22,7 +22,7 @@ from earshot.pipeline.watch.alone import LEASE_S, Lease
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.spool_source import problem_of
 from earshot.pipeline.watch.stream import Checkpoint, ConnectQuery, Watch
-from earshot.pipeline.watch.watch_oracle import PLACES, WindowPositions
+from earshot.pipeline.watch.watch_oracle import PLACES, WindowPositions, fold_positions
 from earshot.pipeline.watch.watch_state import State, WatchSettings, day_of
 from earshot.records import Record
 
@@ -292,3 +292,25 @@ def test_positions_of_a_window_are_read_once_a_file_and_forgotten_with_it(monkey
     assert window().rows().num_rows == 0
     assert sorted(watch_oracle._read) == [("other", "watched_log/a")]
     assert len(watch_oracle._built) == 1
+
+
+def test_where_nodes_were_last_is_folded_in_one_task_and_names_its_file() -> None:
+    file = {
+        "table": "watched_positions",
+        "path": "watch=live/part.parquet",
+        "rows": 3,
+        "size_bytes": 9,
+        "partition": {},
+    }
+    given: list[Any] = []
+
+    def collected(task: Any, ddl: str) -> Any:
+        given.append((task.func.__name__, task.args[1:], ddl))
+        return SimpleNamespace(collect=lambda: [{"file": json.dumps(file)}])
+
+    session: Any = SimpleNamespace(range=lambda *of: given.append(of) or SimpleNamespace(mapInArrow=collected))
+    positions: Any = object()
+    known = [("n", "p", "a"), ("n", "p", "a")]
+    found = fold_positions(session, positions, known, "live")
+    assert (found.table, found.path, found.rows) == ("watched_positions", "watch=live/part.parquet", 3)
+    assert given == [(0, 1, 1, 1), ("_fold", (frozenset(known), "live"), "file string")]
