@@ -77,6 +77,23 @@ def test_a_node_that_moves_leaves_the_range_where_its_path_does(by_distance: boo
     assert all(near == [] for time, near in found if 10 * time > RANGE_M + unsure_m)
 
 
+@pytest.mark.parametrize(
+    ("drawn", "read"),
+    [(0.505, [True, False, False, False]), (0.485, [True, True, True, False]), (0.475, [True, True, True, True])],
+)
+def test_within_a_window_a_chance_falls_evenly_with_the_distance(drawn: float, read: list[bool]) -> None:
+    """b goes away at 10 m/s; from 49 m on the chance of this model is 0.51, and 0.01 less each tenth of a second. A
+    window lasts a quarter of a second."""
+    nodes = Trajectories([
+        Trajectory.standing("a", 0, 0), Trajectory.through("b", [(0, 0, 0), (20.0, 200, 0)]),
+    ])  # fmt: skip
+    draw = draws(LossyReception(certain_m=0.0, exponent=1.0), nodes)
+    chances = draw.__self__  # type: ignore[attr-defined]
+    chances._take = lambda count: np.full(count, drawn)
+    found = [draw(0, 4.9 + after_s) for after_s in (0.0, 0.1, 0.2, 0.3)]
+    assert [(one.in_range, one.faded) for one in found] == [([1], []) if each else ([], [1]) for each in read]
+
+
 def test_chances_serve_where_distance_alone_decides_and_nobody_asks_for_powers() -> None:
     nodes = standing((0, 0), (50, 0))
     kinds = [

@@ -27,7 +27,7 @@ from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.media import open_medium
 from earshot.simulation.media.collision_free import OverlayNetwork
 from earshot.simulation.media.links import LinkChange, LinkScript
-from earshot.simulation.media.medium_settings import Contention, Lossy, Routing, UnitDisk
+from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, Routing, UnitDisk
 from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.media.open_medium import Network
 from earshot.simulation.media.reactive_routing import ReactiveRouting
@@ -342,6 +342,20 @@ def test_route_discovery_is_billed_as_its_own_frames() -> None:
     assert frames["route-request"].bytes_sent == 24 * frames["route-request"].sends > 0
     assert frames["route-reply"].bytes_sent == 20 * frames["route-reply"].sends > 0
     assert summarise(town, result).delivery_ratio == pytest.approx(1.0, abs=0.02)
+
+
+def test_beside_a_radio_infrastructure_carries_unicasts_and_each_has_chances_of_its_own() -> None:
+    beside = Network(Lossy(range_m=10.0, certain_m=0.0), True, Overlay(latency_s=0.5, jitter_s=0.25))
+    bench = Bench(standing((0, 0), (6, 0), (900, 0)), beside, seed=3)
+    bench.do(1.0, "a", tell("c", "far"))
+    for k in range(40):
+        bench.do(2.0 + k / 10, "a", say(str(k)))
+    bench.run()
+    assert bench.calls("c", "hear") == [(Word("far"), "a", 1.5 + 0.25 * Random("3:medium").random())]
+    radio = Random("3:radio")
+    assert [int(word.text) for word, _, _ in bench.calls("b", "hear")] == [
+        k for k in range(40) if radio.random() < 0.64
+    ]
 
 
 # Route discovery, step by step.
