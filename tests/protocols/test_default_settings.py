@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from earshot.errors import SettingsError
+from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.cbf import CbfSettings
 from earshot.protocols.codd.settings import PAPER as CODD
 from earshot.protocols.content_odmrp.machine import PAPER as CONTENT_ODMRP
@@ -365,3 +366,25 @@ def test_gateways_may_be_given_as_a_list_and_settings_check_their_bounds() -> No
         with pytest.raises(SettingsError, match=next(iter(wrong))):
             HearsaySettings(**wrong)  # type: ignore[arg-type]
     assert HearsaySettings(digest_bytes=512).digest_bytes == 512
+
+
+@pytest.mark.parametrize(
+    ("protocol", "wrong", "says"),
+    [
+        ("cbf", {"longest_wait_s": 0.0}, "longest_wait_s must be a positive number of seconds, got 0.0"),
+        ("codd", {"keep_alive_s": 0.0}, "keep_alive_s must be a positive number of seconds, got 0.0"),
+        ("content-odmrp", {"sources_limit": 0}, "sources_limit must be at least 1, got 0"),
+        ("drip", {"spares": -1}, "spares must not be negative, got -1"),
+        ("flooding", {"memory": 0}, "memory must be at least 1, got 0"),
+        ("georendezvous", {"walk_limit": 0}, "walk_limit must be at least 1, got 0"),
+        ("gossip", {"distance_m": -1.0}, "distance_m must not be negative, got -1.0"),
+        ("hearsay", {"crowd": 0.0}, "crowd must be positive, got 0.0"),
+        ("odmrp", {"jitter_s": -0.1}, "jitter_s must not be negative, got -0.1"),
+        ("siena", {"clients": 0}, "clients must be at least 1, got 0"),
+        ("steam", {"seen_limit": 0}, "seen_limit must be at least 1, got 0"),
+    ],
+)
+def test_every_protocol_refuses_a_setting_beyond_its_bounds(protocol: str, wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        PROTOCOLS[protocol].Settings(**wrong)
+    assert str(caught.value).startswith(says)
