@@ -23,6 +23,7 @@ from earshot.protocols.steam.packets import (
     RecoveryRequest,
     SteamSettings,
 )
+from earshot.protocols.steam.relevant_proximities import RelevantProximity
 from earshot.records import DropReason
 
 HERE = Position(0.0, 0.0)
@@ -97,6 +98,22 @@ def test_256_earlier_positions_are_looked_at_however_long_ago_the_first_is() -> 
     Course.asked = 0
     assert inside_since(AROUND.area(), Course(), 0.0, 25600.0, 1.0) == 0.0
     assert Course.asked == 1 + 256
+
+
+@pytest.mark.parametrize(
+    ("left", "back", "since"), [(10.1, 10.45, 5.0), (9.1, 9.45, 5.0), (10.1, 10.6, 10.6), (9.9, 10.45, 10.45)]
+)
+def test_an_absence_between_two_looks_half_a_period_apart_goes_unnoticed(
+    left: float, back: float, since: float
+) -> None:
+    class Away(FixedLocation):
+        def position(self, time: float) -> Position:
+            return Position(150.0 if left < time < back else 50.0, 0.0)
+
+    machine = Steam("c", RELAYING, Away(), Random(1))
+    machine.subscribe(Subscription("s", "c", Filter.of_type("Siren")), 5.0)
+    listed = RelevantProximity(advert(), EventType("Siren"), group_id("Siren", AROUND), "p", 99.0)
+    assert machine.recovery.inside_since(listed, 12.0) == pytest.approx(since, abs=0.001)
 
 
 @pytest.mark.parametrize(("busy_share", "rounds"), [(0.0, 4), (0.5, 8), (0.875, 32), (0.95, 32), (1.0, 32)])
