@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
-from earshot import Event, Filter, FilterIndex
+from earshot import Event, Filter, FilterIndex, Position, Viewer
+from earshot.errors import FilterSyntaxError, UsageError
 
 
 class Seen:
@@ -55,3 +58,48 @@ def test_a_filter_is_shown_by_what_it_asks_and_not_by_what_was_prepared_for_it()
     index.add("slow", filter)
     assert index.match(Event("Car", {"speed": 5})) == {"slow"}
     assert (repr(filter), filter) == (before, SLOW)
+
+
+def test_an_xpath_filter_takes_only_prefixes_that_are_declared() -> None:
+    known = {"lib": "http://example.org/lib"}
+    assert Filter.xpath("/lib:CD[price]", known) == Filter.xpath("/CD[price]")
+    assert Filter.xpath("/any:CD") == Filter.xpath("/CD")
+    with pytest.raises(FilterSyntaxError, match="the prefix any: is not declared; the declared ones are: lib"):
+        Filter.xpath("/any:CD", known)
+
+
+def test_a_filter_of_a_type_takes_a_text_that_is_not_empty() -> None:
+    assert (str(Filter.of_type("Car")), Filter.of_type("Car").type) == ("Car: true", "Car")
+    assert Filter.of_type("traffic/*").matches(Event("traffic/jam"))
+    for wrong in ("", None, 3):
+        with pytest.raises(UsageError, match=f"an event type is a text that is not empty, got {wrong!r}"):
+            Filter.of_type(wrong)  # type: ignore[arg-type]
+
+
+def test_a_filter_can_be_made_in_three_ways() -> None:
+    assert Filter.where("speed < 10", "Car") == SLOW
+    assert (SLOW.type, str(SLOW), str(Filter.where("speed < 10"))) == ("Car", "Car: speed < 10", "speed < 10")
+    assert (Filter.parse("/Car[speed < 10]").type, Filter.parse("Car").type) == (None, None)
+
+
+def test_a_filter_is_asked_from_where_the_consumer_is() -> None:
+    filter = Filter.parse("Car: speed < 10 and within 100 m")
+    car = Event("Car", {"speed": 5}, position=Position(0.0, 0.0))
+    near, far = Viewer(Position(100.0, 0.0)), Viewer(Position(101.0, 0.0))
+    assert [filter.matches(car, viewer) for viewer in (near, far, None)] == [True, False, False]
+    assert (filter.reach_m, SLOW.reach_m) == (100.0, None)
+    assert filter.explain(car, far) == (
+        "it does not match: its type is Car; within 100 m failed (the distance is 101 m); speed < 10 held (speed is 5)"
+    )
+    copy = pickle.loads(pickle.dumps(filter))
+    assert (copy, copy.type, copy.matches(car, near)) == (filter, "Car", True)
+
+
+def test_the_wider_of_two_filters_covers_the_other() -> None:
+    slower = Filter.parse("Car: speed < 5")
+    assert (SLOW.covers(slower), slower.covers(SLOW), SLOW.covers(SLOW), SLOW.covers(FAST)) == (
+        True,
+        False,
+        True,
+        False,
+    )
