@@ -28,6 +28,7 @@ from earshot.cli.options import (
     toml_value,
     two_numbers,
 )
+from earshot.cli.pipeline import oracle
 from earshot.cli.tables import aligned, print_json, print_table, print_words, warn
 from earshot.errors import SparkFailure, UnknownName, UsageError
 from earshot.protocols.catalogue import PROTOCOLS
@@ -239,3 +240,8 @@ def test_every_command_is_there_under_its_name() -> None:
         cli.earshot.main(["simulte", "city"], standalone_mode=False)
     overview = CliRunner().invoke(cli.earshot, ["--help"]).output
     assert "Match events against one filter or a file of filters." in overview
+
+
+def test_help_lists_the_lake_before_the_cluster() -> None:
+    names = [option.name for option in oracle.params]
+    assert names == ["workload", "trace", "range_m", "lake_folder_", "master", "remote", "conf", "as_json"]
