@@ -30,6 +30,7 @@ class Colour:
 class Walk(KindTable, frozen=True, tag="walk"):
     steps: Step | tuple[Positive, ...] = ()
     colour: Colour | None = None
+    hue_deg: Colour | None = None
 
 
 class Rest(KindTable, frozen=True, tag="rest"):
@@ -41,6 +42,8 @@ class Day(SettingsTable, frozen=True):
 
 
 def read_colour(_: Any, value: Any) -> Colour:
+    if value == "dark":
+        raise SettingsProblem("shade", "must be a number from 1")
     if value == "grue":
         raise ValueError("grue is no colour of ours")
     return Colour(value)
@@ -67,6 +70,8 @@ def test_a_setting_is_a_table_or_a_list_as_it_is_written() -> None:
         ({"steps": {"kind": "lang"}}, "way.steps.kind: no such choice as 'lang'; did you mean 'long'?"),
         ({"steps": {"size": 1.0}}, "way.steps.size: no such key; there are: kind, length_m"),
         ({"steps": [1.0, 0.0]}, "way.steps[1]: must be positive, got 0.0"),
+        ({"colour": "dark"}, "way.colour.shade: must be a number from 1"),
+        ({"hue_deg": "dark"}, "way.hue_deg.shade: must be a number of degrees from 1"),
         ({"colour": "grue"}, "way.colour: grue is no colour of ours"),
     ],
 )

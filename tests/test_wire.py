@@ -209,6 +209,16 @@ def test_two_packets_with_one_tag_are_found_when_tags_are_checked(
     check_tags()
 
 
+def test_a_packet_is_read_whose_base_has_no_tag() -> None:
+    class Base(Packet, frozen=True):
+        hops: int
+
+    class Leaf(Base, frozen=True, tag="with a base in the wire tests"):
+        pass
+
+    assert decode(encode(Leaf(3))) == Leaf(3)
+
+
 def test_tags_longer_than_the_short_form_of_the_wire_are_read() -> None:
     """Up to 31 bytes a text has one byte before it; a longer one has two."""
     for length in (1, 31, 32, 300):

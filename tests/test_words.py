@@ -137,8 +137,8 @@ def test_seconds_at_the_ends_of_each_unit(value: float, shown: str) -> None:
     ("value", "unit", "shown"),
     [(999.4, "", "999"), (999.6, "", "1 k"), (999.0, "B", "999 B"), (1000.0, "B", "1 kB"), (999_400.0, "", "999 k"),
      (999_600.0, "", "1 M"), (999_600_000.0, "B", "1 GB"), (3.2e10, "", "32 G"), (-1434.0, "B", "-1.4 kB"),
-     (99.4, "", "99"), (99.6, "", "100"), (0.0123, "", "0.012"), (0.0096, "", "0.01"), (0.00523, "", "0.005"),
-     (math.nan, "B", "–"), (math.inf, "", "–")],
+     (99.4, "", "99"), (99.5, "", "100"), (99.6, "", "100"), (0.0123, "", "0.012"), (0.0096, "", "0.01"),
+     (0.00523, "", "0.005"), (math.nan, "B", "–"), (math.inf, "", "–")],
 )  # fmt: skip
 def test_an_amount_at_the_ends_of_each_unit(value: float, unit: str, shown: str) -> None:
     assert amount(value, unit) == shown
