@@ -210,11 +210,11 @@ def test_an_event_is_shown_hop_by_hop(page: Page, served: str) -> None:
     opened(page, f"{served}#run=odmrp")
     page.keyboard.press(".")
     deepest = page.evaluate("earshot.panes[0].run.deepest[earshot.chosen.event]")
-    said = []
+    stated = []
     for _ in range(deepest + 2):
         page.keyboard.press("h")
-        said.append(page.inner_text("#hopped"))
-    assert said == [*(f"{k} of {deepest}" for k in range(deepest + 1)), "all"]
+        stated.append(page.inner_text("#hopped"))
+    assert stated == [*(f"{k} of {deepest}" for k in range(deepest + 1)), "all"]
 
 
 def test_light_dark_and_a_phone(page: Page, served: str, artifacts: Path) -> None:
@@ -241,7 +241,7 @@ def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Pa
             until(page, "earshot.batch === 0")
             assert page.inner_text("#figures") == "2 nodes"
             assert page.inner_text(".network") == f"{LABEL}\n50.0 % delivered"
-            assert page.query_selector(".alarm") is None
+            assert page.query_selector(".alert") is None
             before = page.evaluate("[earshot.world.events.length, earshot.world.end, earshot.t]")
             assert before[1] == before[2]
             watched(tmp_path, 1, live_records(runs / "steam", 12.0), [])
@@ -254,8 +254,8 @@ def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Pa
             alert = {"alert": "delivery_ratio < 0.95 for 2m", "network": NETWORK, "protocol": "steam", "by": "network"}
             rows = [{**alert, "key": "", "value": 0.5, "time": 60.0}]
             ArrowLake(tmp_path).write_rows("watched_alerts", rows, watch="live")
-            until(page, "document.querySelector('.alarm')")
-            assert page.inner_text(".alarm") == f"delivery_ratio < 0.95 for 2m {LABEL}: 0.5 since 00:01:00 UTC"
+            until(page, "document.querySelector('.alert')")
+            assert page.inner_text(".alert") == f"delivery_ratio < 0.95 for 2m {LABEL}: 0.5 since 00:01:00 UTC"
             page.screenshot(path=artifacts / "live.png")
             page.keyboard.press("t")
             page.set_viewport_size({"width": 390, "height": 844})

@@ -217,13 +217,13 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
     network = {"name": LABEL, "figures": [{"name": "delivered", "value": "50.0 %"}], "minutes": minutes}
     nodes = [{"name": "nodes", "value": "2"}]
     assert catalogue.updates() == {
-        "batch": 1, "figures": nodes, "networks": [{**network, "alarmed": False}], "alarms": []
+        "batch": 1, "figures": nodes, "networks": [{**network, "has_alert": False}], "alerts": []
     }  # fmt: skip
     alert = {"alert": "lost > 1 for 2m", "network": NETWORK, "protocol": "steam", "by": "network", "key": ""}
     ArrowLake(tmp_path).write_rows("watched_alerts", [{**alert, "value": 3.0, "time": 9.0}], watch="live")
     assert catalogue.updates() == {
-        "batch": 1, "figures": nodes, "networks": [{**network, "alarmed": True}],
-        "alarms": [{"text": "lost > 1 for 2m", "about": LABEL, "value": "3", "since": 9.0}],
+        "batch": 1, "figures": nodes, "networks": [{**network, "has_alert": True}],
+        "alerts": [{"text": "lost > 1 for 2m", "about": LABEL, "value": "3", "since": 9.0}],
     }  # fmt: skip
     after = catalogue.world("live")
     published = [row["event"] for row in (*first, *second) if row["kind"] == "publish"]

@@ -93,16 +93,16 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def updates(self) -> Mapping[str, Any]:
         self._look()
-        alarms = {name: self._tables.read("watched_alerts", watch=name).to_pylist() for name in self._watches}
+        alerts = {name: self._tables.read("watched_alerts", watch=name).to_pylist() for name in self._watches}
         return {
             "batch": sum(watch.batch for watch in self._watches.values()),
             "figures": [
                 {"name": "nodes", "value": f"{sum(watch.row.get('nodes') or 0 for watch in self._watches.values()):,}"}
             ],
             "networks": [
-                network for watch in self._watches.values() for network in self._networks(watch, alarms[watch.name])
+                network for watch in self._watches.values() for network in self._networks(watch, alerts[watch.name])
             ],
-            "alarms": [_alarm(row) for rows in alarms.values() for row in rows],
+            "alerts": [_alert(row) for rows in alerts.values() for row in rows],
         }
 
     # Reading.
@@ -144,7 +144,7 @@ class WatchCatalogue(AnswerableCatalogue):
             found.update((row["network"], row["protocol"]) for row in rows.aggregate([]).to_pylist())
         return {label_of(*community): community for community in sorted(found) if community[1]}
 
-    def _networks(self, watch: _Watch, alarms: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _networks(self, watch: _Watch, alerts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Each network and protocol: its figures, and what was expected and delivered in each of the last minutes."""
         found: dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = {}
         for row in self._tables.read("watched_figures", watch=watch.name).to_pylist():
@@ -173,7 +173,7 @@ class WatchCatalogue(AnswerableCatalogue):
                         }
                         for minute, figures in by_minute
                     ],
-                    "alarmed": any((alarm["network"], alarm["protocol"]) == community for alarm in alarms),
+                    "has_alert": any((alert["network"], alert["protocol"]) == community for alert in alerts),
                 }
             )
         return networks
@@ -209,7 +209,7 @@ class WatchCatalogue(AnswerableCatalogue):
         )
 
 
-def _alarm(row: Mapping[str, Any]) -> dict[str, Any]:
+def _alert(row: Mapping[str, Any]) -> dict[str, Any]:
     about = label_of(row["network"], row["protocol"]) if row["protocol"] else "the watch"
     about += f", {row['by']} {row['key']}" if row["key"] else ""
     return {"text": row["alert"], "about": about, "value": f"{row['value']:.4g}", "since": row["time"]}

@@ -1,4 +1,4 @@
-// A network that is being watched, at a glance: each network's figures and last minutes, and the alarms.
+// A network that is being watched, at a glance: each network's figures and last minutes, and the alerts.
 
 // The page names no address, so the name space of drawings comes from an empty one.
 function drawn(tag, attributes, content = []) {
@@ -28,18 +28,18 @@ function minuteBars(minutes) {
   return drawn("svg", { viewBox: `0 0 ${4 * minutes.length - 1} 28`, role: "img", "aria-label": words, preserveAspectRatio: "none" }, bars);
 }
 
-function glance(element, { networks, alarms }) {
-  const cards = networks.map(({ name, figures, minutes, alarmed }) => make("li", { class: alarmed ? "network alarmed" : "network" }, [
+function glance(element, { networks, alerts }) {
+  const cards = networks.map(({ name, figures, minutes, has_alert }) => make("li", { class: has_alert ? "network with-alert" : "network" }, [
     make("strong", { title: name }, name),
     make("span", { class: "figures" }, figures.map((one) => make("span", {}, [make("b", {}, one.value), ` ${one.name}`]))),
     minuteBars(minutes),
   ]));
-  const lines = alarms.map(({ text, about, value, since }) => make("li", { class: "alarm" }, [
+  const lines = alerts.map(({ text, about, value, since }) => make("li", { class: "alert" }, [
     make("b", {}, text), ` ${about}: ${value}`, make("span", { class: "soft" }, ` since ${new Date(1000 * since).toISOString().slice(11, 19)} UTC`),
   ]));
   element.hidden = !cards.length && !lines.length;
   fill(element, [
-    lines.length ? make("ul", { class: "alarms", role: "alert", "aria-label": "Alarms" }, lines) : null,
+    lines.length ? make("ul", { class: "alerts", role: "alert", "aria-label": "Alerts" }, lines) : null,
     make("ul", { class: "networks", "aria-label": "Networks" }, cards),
   ]);
 }
