@@ -347,7 +347,7 @@ def test_route_discovery_is_billed_as_its_own_frames() -> None:
 def test_beside_a_radio_infrastructure_carries_unicasts_and_each_has_chances_of_its_own() -> None:
     beside = Network(Lossy(range_m=10.0, certain_m=0.0), True, Overlay(latency_s=0.5, jitter_s=0.25))
     bench = Bench(standing((0, 0), (6, 0), (900, 0)), beside, seed=3)
-    bench.do(1.0, "a", tell("c", "far"))
+    bench.do(1.0, "a", send_word("c", "far"))
     for k in range(40):
         bench.do(2.0 + k / 10, "a", say(str(k)))
     bench.run()
