@@ -114,7 +114,7 @@ def checked_effects(
     if problem is None:
         return effects
     where = place_of_method(getattr(type(machine), entry_point, None))
-    raise MachineFailure(_told(machine, f"did wrong: {problem}", now, entry_point, "", where, repeat))
+    raise MachineFailure(_as_sentence(machine, f"did wrong: {problem}", now, entry_point, "", where, repeat))
 
 
 def failure(
@@ -122,7 +122,7 @@ def failure(
 ) -> MachineFailure:
     """The failure of a machine that raised, with the line of its author's file."""
     what = f"raised {type(error).__name__}: {error}"
-    return MachineFailure(_told(machine, what, now, call, arguments, place_of_error(error), repeat, node))
+    return MachineFailure(_as_sentence(machine, what, now, call, arguments, place_of_error(error), repeat, node))
 
 
 def livelock(machine: Any, node: str, timer: Any, now: float, repeat: str) -> MachineFailure:
@@ -132,11 +132,11 @@ def livelock(machine: Any, node: str, timer: Any, now: float, repeat: str) -> Ma
     )
     where = place_of_method(getattr(type(machine), "wake", None))
     return MachineFailure(
-        _told(machine, f"{what}start a timer later than now", now, "wake", short(timer), where, repeat, node)
+        _as_sentence(machine, f"{what}start a timer later than now", now, "wake", short(timer), where, repeat, node)
     )
 
 
-def _told(
+def _as_sentence(
     machine: Any, what: str, now: float, call: str, arguments: str, where: str, repeat: str, node: str | None = None
 ) -> str:
     lines = [f"{type(machine).__name__} on node {machine.node if node is None else node!r} {what}"]

@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 
 class Crash(SettingsTable, frozen=True):
-    """A node loses its memory at `time_s`, without warning; it restarts `down_s` later (None: never)."""
+    """A node loses its memory at `time_s`, without warning. It restarts `down_s` later; without that, never."""
 
     node: str
     "Which node."

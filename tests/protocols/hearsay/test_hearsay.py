@@ -382,7 +382,7 @@ def test_digests_take_turns_where_one_cannot_hold_all_events() -> None:
     reported: set[str] = set()
     for _ in range(5):
         a.hellos += 1
-        span, events = a.span_to_tell()
+        span, events = a.next_digest_span()
         assert len(events) <= 16
         quarters = [quarter_of(10.0 + k) for k in range(40)]
         until = span.until or max(quarters) + 1

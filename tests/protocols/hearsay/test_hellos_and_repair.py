@@ -504,7 +504,7 @@ def test_a_digest_has_exactly_the_events_of_its_span(quarters: list[int], turns:
     newest = max(quarters, default=0) + 1
     for _ in range(turns):
         a.hellos += 1
-        span, events = a.span_to_tell()
+        span, events = a.next_digest_span()
         within = [f"x-{k:02}" for k, quarter in enumerate(quarters) if span.since <= quarter < (span.until or newest)]
         assert sorted(events) == within
         assert len(events) <= 8
@@ -519,7 +519,7 @@ def test_newest_and_older_spans_take_turns_until_the_oldest_event() -> None:
     spans = []
     for _ in range(7):
         a.hellos += 1
-        spans.append(tuple(a.span_to_tell()[0]))
+        spans.append(tuple(a.next_digest_span()[0]))
     newest, older, oldest = (52, 0), (44, 52), (0, 44)
     assert spans == [newest, newest, older, newest, oldest, newest, older]
 

@@ -188,7 +188,7 @@ class Hearsay(Machine):
         self.last_hello: Neighbour | None = None
         "This node as its neighbours see it."
         self.older_until: int | None = None
-        "Rule 6: the older spans have been told down to this quarter of a second."
+        "Rule 6: digests have covered the older spans down to this quarter of a second."
 
     @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
@@ -436,7 +436,7 @@ class Hearsay(Machine):
 
     def speak(self, together: list[LiveEvent], now: float) -> None:
         """Say these events, in one packet."""
-        at, said = self.place_to_tell(now), list[AlsoSaid]()
+        at, said = self.stated_place(now), list[AlsoSaid]()
         for live in together:
             assert live.event is not None
             live.unsaid = False
@@ -498,7 +498,7 @@ class Hearsay(Machine):
         """Tell where we are, and what we hold."""
         self.hellos += 1
         velocity = self.location.velocity(now)
-        span, events = self.span_to_tell()
+        span, events = self.next_digest_span()
         salt = salt_at(now)
         size_bytes = digest_size(len(events), self.settings.digest_bits, self.settings.digest_bytes)
         digest = self.live.digest(events, salt, size_bytes)
@@ -510,7 +510,7 @@ class Hearsay(Machine):
             interval_s *= self.settings.crowd_stretch
         hello = Hello(
             self.hellos % 256,
-            self.place_to_tell(now),
+            self.stated_place(now),
             (_tenths(velocity.x_m_s), _tenths(velocity.y_m_s)),
             min(ceil(interval_s), 0xFFFF),
             wrapped(span.since),
@@ -524,7 +524,7 @@ class Hearsay(Machine):
 
     # Rule 6: more events than a digest holds.
 
-    def span_to_tell(self) -> tuple[DigestSpan, list[str]]:
+    def next_digest_span(self) -> tuple[DigestSpan, list[str]]:
         """The span of the next digest, and the events in it. Newest and older spans take turns where one digest
         cannot hold all. `until` 0: until now."""
         begins = quarter_of(self.started_at)
@@ -689,7 +689,7 @@ class Hearsay(Machine):
         at = self.location.position(now)
         return at.x_m, at.y_m
 
-    def place_to_tell(self, now: float) -> tuple[int, int] | None:
+    def stated_place(self, now: float) -> tuple[int, int] | None:
         at = self.place(now)
         return None if at is None else (round(at[0]), round(at[1]))
 

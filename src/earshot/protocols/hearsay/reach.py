@@ -17,9 +17,9 @@ from math import hypot
 from earshot.protocols.hearsay.neighbours import Neighbour
 
 STEPS = 10
-"Distances are told apart in tenths of the believed range."
+"Distances are counted in tenths of the believed range."
 FARTHEST = 4 * STEPS
-"Distances are told apart up to four times that range."
+"Distances are counted up to four times that range."
 RECENT = 64.0
 "At each distance the last observations count, about this many."
 UNKNOWN = 0.6

@@ -186,7 +186,7 @@ class Steam(Machine):
                 self.change_membership(entry, Change.WANTED)
                 self.recovery.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
         self.run_rounds(now)
-        self.ask_soon(now)
+        self.ask_shortly(now)
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
@@ -484,7 +484,7 @@ class Steam(Machine):
 
     # Asking for proximities: for a consumer that comes between two beacons.
 
-    def ask_soon(self, now: float) -> None:
+    def ask_shortly(self, now: float) -> None:
         """Ask within a period, if we then still know no proximity of a type that we want."""
         self.asked = 0
         if self.settings.questions and next(self.unlisted_types(), None) is not None:

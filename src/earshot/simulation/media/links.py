@@ -79,7 +79,7 @@ class Rotation(SettingsTable, frozen=True):
 
 
 class LinkScript(SettingsTable, frozen=True):
-    """`graph`: these links and no others, at any distance (None: as the radio decides).
+    """`graph`: these links and no others, at any distance; if it is not given, the radio decides.
     `changes` and `rotations` hold single links up or down over that."""
 
     graph: tuple[Link, ...] | None = None

@@ -4,7 +4,7 @@ A routed medium stands between the engine and the radio. To the engine it is the
 the host, so that relays forward packets below their machines. Each hop is sent, may collide, takes airtime and
 is logged like any other frame; at a relay the log's detail says `relayed`.
 
-`ideal` is the kindest case: shortest paths of the present graph, found at no cost.
+`ideal` is the most favourable case: shortest paths of the present graph, found at no cost.
 """
 
 from __future__ import annotations
