@@ -11,14 +11,12 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 ARROW = {
@@ -253,7 +251,7 @@ class Window:
 
 
 class Row(dict[str, Any]):
-    """A row, by name or by place; as a tuple it has its values."""
+    """A row, by name or by place."""
 
     def __getitem__(self, key: str | int) -> Any:
         return list(self.values())[key] if isinstance(key, int | slice) else super().__getitem__(key)
@@ -294,7 +292,7 @@ class Frame:
     def _query(self, selected: str, more: str = "") -> Frame:
         return self.sparkSession.kept(f"SELECT {selected} {self.rest}{more}")
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         return list(self.sparkSession.run(f"{self.sql} LIMIT 0").schema.names)
 
@@ -484,6 +482,15 @@ def _as(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 # The session.
 
 
+NUMBERS = itertools.count()
+
+
+@cache
+def database() -> duckdb.DuckDBPyConnection:
+    """One for all sessions of a process: to make one takes longer than most queries."""
+    return duckdb.connect(config={"threads": 1})
+
+
 class Session:
     """In place of a Spark session: it makes frames from rows, from Arrow tables and from files."""
 
@@ -491,12 +498,13 @@ class Session:
     _jsparkSession = None
 
     def __init__(self) -> None:
-        self.connection = duckdb.connect(config={"threads": 1})
-        self.numbers = itertools.count()
+        self.connection, self.numbers = database(), NUMBERS
         self.sparkContext = SimpleNamespace(master="local[2]", defaultParallelism=2)
 
     @property
-    def read(self) -> Reader:
+    def read(self) -> Any:
+        from files_on_duckdb import Reader
+
         return Reader(self)
 
     def run(self, sql: str) -> pa.Table:
@@ -526,53 +534,6 @@ class Session:
         assert (first, step, tasks) == (0, 1, last), "a task for each number"
         frame = self.createDataFrame([(number,) for number in range(last)], "id long")
         return Frame(self, frame.source, (), lambda rows: [rows.slice(at, 1) for at in range(rows.num_rows)])
-
-
-class Reader:
-    """Reads files of the formats that Earshot reads with Spark."""
-
-    def __init__(self, session: Session, wanted: pa.Schema | None = None, **options: str) -> None:
-        self.session, self.wanted, self.options = session, wanted, options
-
-    def schema(self, ddl: str) -> Reader:
-        return Reader(self.session, schema_of(ddl), **self.options)
-
-    def option(self, name: str, value: str) -> Reader:
-        return Reader(self.session, self.wanted, **{**self.options, name: value})
-
-    def format(self, name: str) -> Reader:
-        assert name == "binaryFile"
-        return self
-
-    def load(self, paths: Sequence[str]) -> Frame:
-        rows = [{"path": f"file:{path}", "content": Path(path).read_bytes()} for path in paths]
-        return self.session.createDataFrame(rows, "path string, content binary")
-
-    def text(self, paths: Sequence[str]) -> Frame:
-        rows = [(line, {"file_path": f"file:{path}"}) for path in paths for line in Path(path).read_text().splitlines()]
-        kind = pa.struct([("file_path", pa.string())])
-        columns = {"value": pa.array([one[0] for one in rows], pa.string()), "_metadata": [one[1] for one in rows]}
-        return self.session.frame_of(pa.table({**columns, "_metadata": pa.array(columns["_metadata"], kind)}))
-
-    def parquet(self, *paths: str) -> Frame:
-        """Files, or all of a folder; with the columns that folders below `basePath` name."""
-        plain = [Path(re.sub(r"\\(.)", r"\1", path).removeprefix("file:")) for path in paths]
-        files = [file for path in plain for file in (sorted(path.rglob("*.parquet")) if path.is_dir() else [path])]
-        return self.session.frame_of(pa.concat_tables([self._file(file) for file in files]))
-
-    def _file(self, file: Path) -> pa.Table:
-        rows = pq.ParquetFile(file).read()
-        if self.wanted is None:
-            return rows
-        base = self.options.get("basePath", str(file.parent)).removeprefix("file:")
-        names = [part.partition("=") for part in file.parent.relative_to(base).parts]
-        for name, _, text in names:
-            rows = rows.append_column(name, pa.repeat(unquote(text).replace("Infinity", "inf"), rows.num_rows))
-        for field in self.wanted:
-            if field.name not in rows.schema.names:
-                rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
-        place = pa.array([{"file_name": file.name}] * rows.num_rows, pa.struct([("file_name", pa.string())]))
-        return rows.select(self.wanted.names).cast(self.wanted).append_column("_metadata", place)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -14,9 +14,9 @@ from earshot.simulation.scenario.library import load_scenario
 
 SCENARIO = load_scenario("base").with_(
     {
-        "duration_s": 20.0,
-        "warm_up_s": 5.0,
-        "cool_down_s": 5.0,
+        "duration_s": 14.0,
+        "warm_up_s": 3.0,
+        "cool_down_s": 3.0,
         "nodes.node.count": 12,
         "medium": {"kind": "unit-disk", "range_m": 300.0},
     }

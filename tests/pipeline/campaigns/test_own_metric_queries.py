@@ -87,7 +87,7 @@ def test_own_metrics_lie_beside_those_that_are_built_in(measured: Lake, mine: st
     after = figures(measured)
     assert {key: value for key, value in after.items() if key in before} == before
     whole = whole_run_figures(measured, runs, ["expected", "sent"])
-    counts = {name: measured.read("log", run=name).where("kind = 'send' and time >= 5").count() for name in runs}
+    counts = {name: measured.read("log", run=name).where("kind = 'send' and time >= 3").count() for name in runs}
     assert {name: some["sent"] for name, some in whole.items()} == counts
     sent = own_rows(measured, "sent")
     abouts = [json.loads(key) for _, by, key, _ in sent if by == "about"]

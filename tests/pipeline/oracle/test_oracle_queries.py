@@ -22,7 +22,7 @@ from earshot.pipeline.oracle.whole_workloads import expected_of
 from earshot.pipeline.oracle.workloads import area_json, event_row
 
 TABLES = (EVENTS, SUBSCRIPTIONS, POSITIONS)
-CASES = [Case(seed) for seed in range(18)]
+CASES = [Case(seed) for seed in range(12)]
 TRUTH = set().union(*(case.brute_force for case in CASES))
 
 
@@ -35,9 +35,7 @@ def found_in(rows: list[Any]) -> list[tuple[str, str, str, str]]:
     return [tuple(row[name] for name in ("workload", "event", "node", "subscription")) for row in rows]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("counts", "size"), [((None, None), 1_000), ((None, None), 2), ((1_000, None), 3), ((1_000, 1_000), 1_000)]
-)
+@pytest.mark.parametrize(("counts", "size"), [((None, None), 2), ((1_000, None), 1_000), ((1_000, 1_000), 1_000)])
 def test_the_queries_agree_with_brute_force_however_rows_are_dealt(
     quick_spark: Session, monkeypatch: pytest.MonkeyPatch, counts: tuple[int | None, int | None], size: int
 ) -> None:
@@ -45,7 +43,7 @@ def test_the_queries_agree_with_brute_force_however_rows_are_dealt(
     monkeypatch.setattr(content_join, "SUBSCRIPTIONS_A_PART", size + 1)
     events, wishes, positions = frames(quick_spark, CASES)
     rows = events.transform(expected_receivers(wishes, positions, *counts)).collect()
-    assert len(TRUTH) > 20
+    assert len(TRUTH) > 12
     assert set(found_in(rows)) == TRUTH
     assert len(rows) == len(TRUTH), "no pair is reported twice"
     asks = {case.workload: {wish["subscription"] for wish in case.wishes if asks_for_place(wish)} for case in CASES}
@@ -207,4 +205,5 @@ def test_events_meet_the_wishes_of_their_own_workload(
         + [("w", f"w{e}", f"n{s}") for e in range(5) for s in range(2)]
     )
     assert {len(row) for row in rows} == {7}
-    assert len(groups) == 2 if one_group else len(groups) > 4
+    # Two slices by three parts, and three by one; some may be empty.
+    assert len(groups) == 2 if one_group else 4 < len(groups) <= 9

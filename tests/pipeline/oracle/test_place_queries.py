@@ -30,43 +30,32 @@ def numbers(session: Session, name: str, values: Sequence[float]) -> Frame:
 # Levels and classes.
 
 
-@pytest.mark.parametrize(
-    ("distance_m", "level", "radius_m"),
-    [
+def test_a_circles_level_is_the_first_whose_cells_are_as_wide_as_its_radius(quick_spark: Session) -> None:
+    known = [
         (0.0, 0, 32.0), (1.0, 0, 32.0), (32.0, 0, 32.0), (32.1, 1, 128.0), (128.0, 1, 128.0), (128.1, 2, 512.0),
         (512.0, 2, 512.0), (32.0 * 4**10, 10, 32.0 * 4**10), (32.0 * 4**10 + 100.0, 11, 1e300), (1e15, 11, 1e300),
         (1e300, 11, 1e300),
-    ],
-)  # fmt: skip
-def test_a_circles_level_is_the_first_whose_cells_are_as_wide_as_its_radius(
-    quick_spark: Session, distance_m: float, level: int, radius_m: float
-) -> None:
-    frame = numbers(quick_spark, "radius_m", [distance_m]).withColumn("level", level_of(F.col("radius_m")))
-    assert tuples(frame.withColumn("most", radius_of(F.col("level"))), "level", "most") == [(level, radius_m)]
+    ]  # fmt: skip
+    frame = numbers(quick_spark, "radius_m", [one[0] for one in known]).withColumn("level", level_of(F.col("radius_m")))
+    assert tuples(frame.withColumn("most", radius_of(F.col("level"))), "radius_m", "level", "most") == known
 
 
-@pytest.mark.parametrize(
-    ("lasting_s", "speed_m_s", "length", "going"),
-    [
+def test_a_legs_classes_bound_how_long_it_lasts_and_how_far_it_goes(quick_spark: Session) -> None:
+    known = [
         (0.0, 0.0, -4, 0), (1 / 256, 0.0, -4, 0), (0.0040, 0.0, -3, 0), (1 / 64, 0.0, -3, 0), (1.0, 0.0, 0, 0),
         (1.1, 0.0, 1, 0), (4.0, 8.0, 1, 0), (4.0, 8.1, 1, 1), (4.1, 32.0, 2, 2), (16.0, 8.0, 2, 1),
         (4.0**20, 0.0, 20, 0), (4.0**20 * 1.001, 0.0, 21, 0), (1.0, 32.0 * 4**10, 0, 10), (1.0, 33.0 * 4**10, 0, 11),
-    ],
-)  # fmt: skip
-def test_a_legs_classes_bound_how_long_it_lasts_and_how_far_it_goes(
-    quick_spark: Session, lasting_s: float, speed_m_s: float, length: int, going: int
-) -> None:
-    leg = (0.0, lasting_s, 0.6 * speed_m_s, -0.8 * speed_m_s)
-    frame = quick_spark.createDataFrame([leg], "time double, until double, x_m_s double, y_m_s double")
-    assert tuples(place_join._classed(frame), "length", "going") == [(length, going)]
+    ]  # fmt: skip
+    legs_of = [(lasting, speed, 0.0, lasting, 0.6 * speed, -0.8 * speed) for lasting, speed, *_ in known]
+    columns = "lasting double, speed double, time double, until double, x_m_s double, y_m_s double"
+    found = place_join._classed(quick_spark.createDataFrame(legs_of, columns))  # type: ignore[arg-type]
+    assert tuples(found, "lasting", "speed", "length", "going") == sorted(known)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("length", "seconds"), [(-4, 1 / 256), (-1, 0.25), (0, 1.0), (2, 16.0), (20, 4.0**20), (21, 1e300)]
-)
-def test_a_bucket_is_as_wide_as_its_classes_longest_leg(quick_spark: Session, length: int, seconds: float) -> None:
-    frame = quick_spark.createDataFrame([(length,)], "length int")
-    assert tuples(frame.withColumn("wide", place_join._seconds(F.col("length"))), "wide") == [(seconds,)]
+def test_a_bucket_is_as_wide_as_its_classes_longest_leg(quick_spark: Session) -> None:
+    known = [(-4, 1 / 256), (-1, 0.25), (0, 1.0), (2, 16.0), (20, 4.0**20), (21, 1e300)]
+    frame = quick_spark.createDataFrame([one[:1] for one in known], "length int")
+    assert tuples(frame.withColumn("wide", place_join._seconds(F.col("length"))), "length", "wide") == known
 
 
 def test_different_keys_have_different_numbers(quick_spark: Session) -> None:
@@ -190,24 +179,24 @@ def test_an_answer_says_on_which_leg_the_node_was_and_keeps_what_the_asker_gave(
     assert [tuple(row) for row in found.collect()] == [(*circle[0], "n", 0.0, 10.0, 0.0, 2.0, -3.0, 4.0)]
 
 
-@pytest.mark.parametrize(
-    ("over_m", "inside"), [(0.0, True), (0.9e-6, True), (2e-6, False), (-1.0, True), (0.01, False)]
-)
-def test_at_a_circles_border_the_predicate_decides(quick_spark: Session, over_m: float, inside: bool) -> None:
-    positions = quick_spark.createDataFrame([("w", "n", 0.0, 100.0 + over_m, 0.0)], POSITIONS)
+def test_at_a_circles_border_the_predicate_decides(quick_spark: Session) -> None:
+    over = {"on it": 0.0, "rounded": 0.9e-6, "out": 2e-6, "in": -1.0, "far": 0.01}
+    positions = [("w", node, 0.0, 100.0 + more, 0.0) for node, more in over.items()]
     asked = quick_spark.createDataFrame([("w", "e", 0.0, 0.0, 0.0, 100.0, 1)], f"{CIRCLES}, level int")
-    assert bool(places_in(asked, legs(positions)).collect()) is inside
+    found = places_in(asked, legs(quick_spark.createDataFrame(positions, POSITIONS)))
+    assert tuples(found, "node") == [("in",), ("on it",), ("rounded",)]
 
 
-@pytest.mark.parametrize(("time", "there"), [(-0.1, False), (0.0, True), (3.9, True), (4.0, True), (4.1, False)])
-def test_a_node_is_there_from_its_first_row_to_its_last(quick_spark: Session, time: float, there: bool) -> None:
+def test_a_node_is_there_from_its_first_row_to_its_last(quick_spark: Session) -> None:
     positions = quick_spark.createDataFrame([("w", "n", 0.0, 0.0, 0.0), ("w", "n", 4.0, 8.0, 0.0)], POSITIONS)
-    asked = quick_spark.createDataFrame(
-        [("w", "n", time, "mine")], "workload string, node string, time double, note string"
+    asked = [("w", "n", time, f"at {time}") for time in (-0.1, 0.0, 3.9, 4.0, 4.1)]
+    rows = node_places(
+        quick_spark.createDataFrame(asked, "workload string, node string, time double, note string"), legs(positions)
     )
-    rows = [tuple(row) for row in node_places(asked, legs(positions)).collect()]
-    leg = (4.0, 8.0) if time == 4.0 else (0.0, 0.0)
-    assert rows == ([("w", "n", time, "mine", *leg, 0.0, 2.0, 0.0)] if there else [])
+    assert sorted(tuple(row) for row in rows.collect()) == [
+        ("w", "n", 0.0, "at 0.0", 0.0, 0.0, 0.0, 2.0, 0.0), ("w", "n", 3.9, "at 3.9", 0.0, 0.0, 0.0, 2.0, 0.0),
+        ("w", "n", 4.0, "at 4.0", 4.0, 8.0, 0.0, 2.0, 0.0),
+    ]  # fmt: skip
 
 
 def test_where_each_node_was_is_what_its_trajectory_says(quick_spark: Session, nodes: list[Trajectory]) -> None:
