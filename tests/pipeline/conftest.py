@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,9 +27,11 @@ def wait_for() -> Callable[[Callable[[], object]], None]:
 
 
 @pytest.fixture
-def quick_spark(monkeypatch: pytest.MonkeyPatch) -> Session:
-    """A session whose queries DuckDB runs, without a JVM."""
-    return instead_of_spark(monkeypatch)
+def quick_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A session whose queries DuckDB runs, without a JVM. What was persisted must be released."""
+    session = instead_of_spark(monkeypatch)
+    yield session
+    assert session.persisted == []
 
 
 @pytest.fixture

@@ -359,10 +359,11 @@ class Frame:
         return Grouped(self, ()).agg(*some)
 
     def persist(self) -> Frame:
+        self.sparkSession.persisted.append(self)
         return self
 
     def unpersist(self) -> None:
-        pass
+        self.sparkSession.persisted.remove(self)
 
     # Tasks.
 
@@ -499,6 +500,7 @@ class Session:
 
     def __init__(self) -> None:
         self.connection, self.numbers = database(), NUMBERS
+        self.persisted: list[Frame] = []
         self.sparkContext = SimpleNamespace(master="local[2]", defaultParallelism=2)
 
     @property

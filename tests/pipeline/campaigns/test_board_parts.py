@@ -19,6 +19,7 @@ from earshot.pipeline.campaigns.board_text import (
     best_of,
     board_csv,
     board_json,
+    board_words,
     cell,
     figure_json,
     heading,
@@ -126,6 +127,21 @@ def test_a_table_of_wanted_metrics_keeps_their_order_and_one_delivery() -> None:
     one = ranking(row("a", 0.5, 0.25, rank=1, metrics={"delivery_of_reachable": 0.75, "hops": 2.0}))
     header, _ = ranking_table(one, ("hops", "delivery_ratio", "delivery_of_reachable", "cost", "airtime_mean"))
     assert header[2:] == ["hops", "delivery ratio", "airtime"]
+
+
+def test_a_few_points_are_told_apart_by_the_keys_in_which_they_differ() -> None:
+    verdict = BoardVerdict("a", "delivery_ratio", exact(0.5), None, None, 1)
+    boards = [
+        Leaderboard(tuple(Ranking(one, (row("a", 0.5, point=one),), verdict) for one in points), ())
+        for points in (
+            [point(f"{x}", {"same": 5, "x": x}, trace="t", window="w") for x in (1, 2)],
+            [point("one", {"same": 5}), point("two", {"same": 5}, network="wire")],
+        )
+    ]
+    assert [board_words(board) for board in boards] == [
+        "city (x=1): a delivers 50.0 % of the expected. city (x=2): a delivers 50.0 % of the expected.",
+        "city on radio: a delivers 50.0 % of the expected. city on wire: a delivers 50.0 % of the expected.",
+    ]
 
 
 def test_a_column_is_headed_by_its_title_and_unit() -> None:
