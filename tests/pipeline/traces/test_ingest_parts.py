@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,7 @@ from earshot.pipeline.traces.ingest import (
     _kept,
     _rows_about,
     _share_moments,
+    _speeds,
     check_files,
     ingest,
     read_trace,
@@ -216,6 +218,19 @@ def test_a_file_that_breaks_off_is_doubted(lake: Lake, tmp_path: Path) -> None:
     summary = ingest(lake, [str(path)])
     assert summary.rejected == {"unparsable": 1}
     assert [str(path) in doubt for doubt in summary.doubts] == [True]
+
+
+@pytest.mark.parametrize(
+    ("origin", "swapped"), [(None, 5.0), ((60.0, 0.0), math.hypot(3 / 0.5, 4)), ((0.0, 60.0), math.hypot(3, 4 * 0.5))]
+)
+def test_speeds_are_those_of_legs_that_move(
+    origin: tuple[float, float] | None, swapped: float, duck: DuckSession
+) -> None:
+    """Of three legs that last, one of a node that stands, the lower median of two; a leg of a moment does not count."""
+    rows = [(0.0, 1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 3.0, 4.0, 6.0), (0.0, 1.0, 6.0, 8.0, 9.0), (1.0, 1.0, 0.3, 0.4, 2.0)]
+    frame = duck.createDataFrame(rows, "time double, until double, x_m_s double, y_m_s double, speed_m_s double")
+    (found,) = frame.agg(*_speeds(LocalPlane(*origin) if origin else None)).collect()
+    assert found.asDict() == {"speed": 5.0, "given_speed": 6.0, "swapped_speed": pytest.approx(swapped)}
 
 
 # -- What cannot be read

@@ -200,7 +200,6 @@ def test_subscriptions_that_change_between_batches_are_read_again(live: Live, tm
     commit = batch(SECOND)
     assert (commit.counts["matches"], commit.counts["subscriptions"], len(commit.wrong)) == (1, 1, 1)
     assert live.rows("watched_matches", "event", "subscription") == [("late", "line-1")]
-    assert batch([position("a", 1090.0)]).wrong == ()
 
 
 def test_a_watch_goes_on_from_its_last_commit_and_drops_what_a_killed_batch_left(live: Live) -> None:
@@ -271,9 +270,6 @@ def test_batches_leave_the_window_some_at_a_time_and_leave_where_nodes_were(
         ("unknown", "gossip", "b", 1060.0, 50.0, 0.0),
         ("unknown", "gossip", "c", 1060.0, 5000.0, 0.0),
     ]
-    near = live.follow([*published("next", 1098.0), *delivered("next", 1098.5)])
-    assert near.counts["open_events"] == 1
-    assert ("next", "b", True, True, 0.5, None, "0,0") in live.rows("watched_open", *PAIR)
 
 
 def test_a_node_that_is_silent_for_long_is_forgotten_and_known_again_by_its_log(live: Live) -> None:
