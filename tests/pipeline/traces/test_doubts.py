@@ -13,6 +13,7 @@ from earshot.pipeline.traces.plausibility import (
     TraceFigures,
     TraceUnits,
     as_date,
+    as_span,
     breaks_off,
     doubts_about,
     far_times,
@@ -257,3 +258,21 @@ def test_rows_of_a_day_are_far_ten_days_before_or_after_it() -> None:
     day = 86_400.0
     assert far_times(80 * day, 101 * day, (100 * day, 101 * day)) == (90 * day, 111 * day)
     assert far_times(90 * day, 111 * day, (100 * day, 101 * day)) is None
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "words"),
+    [
+        (1_700_000_000.0, 1_700_000_000.0, "2023-11-14 22:13:20 to 22:13:20 UTC"),
+        (1_700_000_000.0, 1_700_000_060.4, "2023-11-14 22:13:20 to 22:14:20 UTC"),
+        (1_700_000_000.0, 1_700_086_400.0, "2023-11-14 22:13:20 to 2023-11-15 22:13:20 UTC"),
+        (1e8, 1e8 + 1.0, "1973-03-03 09:46:40 to 09:46:41 UTC"),
+        (1e8 - 1.0, 1e8, "99999999 to 100000000 s"),
+        (0.0, 1_700_000_000.0, "0 to 1700000000 s"),
+        (1.26, 60.0, "1.3 to 60 s"),
+    ],
+)
+def test_a_part_of_a_trace_is_reported_in_dates_where_both_ends_are_dates(
+    start_s: float, end_s: float, words: str
+) -> None:
+    assert as_span(start_s, end_s) == words

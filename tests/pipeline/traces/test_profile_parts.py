@@ -243,3 +243,37 @@ def test_a_profile_is_kept_until_the_trace_changes_or_another_range_is_asked_for
         other.rows = [{"trace": "town", "content": "digest", "described": json.dumps(PROFILE.as_json())}]
         profile_trace(other, "town", **{"ranges_m": [50.0], **more})
         assert len(other.profiled) == 1
+
+
+@pytest.mark.parametrize(
+    ("present", "mean", "moments"),
+    [(0.1, 1.0, 60), (10_000.0, 10_000.0, 60), (20_000.0, 20_000.0, 30), (60_000.0, 60_000.0, 12)],
+)
+def test_a_trace_is_looked_at_in_the_middle_of_equal_parts_fewer_where_many_are_there(
+    present: float, mean: float, moments: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 120 s, nobody is there at any of the moments."""
+    stays = {
+        "present_s": 120.0 * present, "west": 5.0, "south": 6.0, "east": 405.0, "north": 106.0, "rows": 7, "nodes": 2,
+        "arrivals": 4, "departures": 6, "mean": 1.0, "shares": [2.0, 3.0, 4.0, 5.0], "most": 6.0,
+    }  # fmt: skip
+    asked: list[Any] = []
+    monkeypatch.setattr(trace_profile, "_stays", lambda *_: stays)
+    monkeypatch.setattr(trace_profile, "_found", lambda *given, cell=None: asked.append((given, cell)) or [])
+    positions: Any = object()
+    given = TraceAbout("samples", 100.0, 220.0, 1.0, None, "digest")
+    found = trace_profile._profiled(positions, "town", given, [50.0], lambda _: None)
+    ((_, at, ranges_m, max_gap_s), cell), ((_, stretches, *_), no_cell) = asked
+    spacing_s = 120.0 / moments
+    assert at == [Stretch(pytest.approx(100.0 + (k + 0.5) * spacing_s), 1, spacing_s) for k in range(moments)]
+    assert (ranges_m, max_gap_s, cell, no_cell) == ([50.0], given.longest_gap_s, (5.0, 6.0, 10.0), None)
+    assert stretches == stretches_of(given, mean)
+    assert (found.mean_present, found.most_present, found.arrivals_per_min, found.departures_per_min) == (
+        mean, 0, 2.0, 3.0,
+    )  # fmt: skip
+    assert found.speed_m_s == Spread(0, 0, 0, 0, 0, 0)
+    assert found.stay_s == Spread(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    assert (found.box, found.cell_m, found.density) == ((5.0, 6.0, 405.0, 106.0), 10.0, ())
+    short = trace_profile._profiled(positions, "town", about(40.0), [50.0], lambda _: None)
+    (only,) = stretches_of(about(40.0), short.mean_present)
+    assert short.step_s == only.step_s
