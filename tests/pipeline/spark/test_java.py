@@ -198,3 +198,14 @@ def test_without_a_home_the_cache_is_among_temporary_files_under_the_users_numbe
     (tmp_path / f"earshot-{own + 1}").mkdir()
     monkeypatch.setattr(java.tempfile, "mkdtemp", lambda prefix: f"/new/{prefix}x")
     assert cache_folder(blocked) == Path("/new/earshot-x")
+
+
+def test_the_release_file_says_the_version_and_only_without_one_the_runtime_is_asked(tmp_path: Path) -> None:
+    executable = fake_java(tmp_path, "21.0.7")
+    (tmp_path / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="17.0.9"\n')
+    assert java._version(executable) == "17.0.9"
+    (tmp_path / "release").write_text('IMPLEMENTOR="x"\n')
+    assert java._version(executable) == "21.0.7"
+    executable.write_text("#!/bin/sh\necho nothing\n")
+    assert java._version(executable) == ""
+    assert java._version(tmp_path / "absent" / "bin" / "java") == ""
