@@ -347,3 +347,21 @@ def test_event_types_after_one_of_which_nothing_was_delivered_are_named_too() ->
     (table,) = types_table(both)
     assert isinstance(table, PageTable)
     assert [str(line[0]) for line in table.rows] == ["None", "News"]
+
+
+def test_the_picture_names_its_cost_in_full_and_in_one_word_on_a_phone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def drawn(spots: Any, delivery: Measure, cost: Measure, width: float, height: float) -> str:
+        asked.append((len(spots), delivery.title, cost.title, cost.unit, width, height))
+        return "<svg/>"
+
+    monkeypatch.setattr(board_page, "delivery_against_cost", drawn)
+    for cost, long, short, unit in (
+        ("airtime_mean", "airtime (share of the channel's time, mean over nodes)", "airtime", "percent"),
+        ("bytes_per_delivery", "bytes a delivery", "bytes a delivery", "B"),
+    ):
+        rows = [row(name, **{"delivery_ratio": 0.9, cost: 2.0}) for name in ("steam", "codd")]
+        picture(view(*rows, said=verdict()))
+        assert asked == [(2, "delivery ratio", long, unit, 1080, 430), (2, "delivery ratio", short, unit, 366, 400)]
+        asked.clear()
