@@ -11,7 +11,16 @@ import pytest
 
 from earshot.errors import UnknownName, UsageError
 from earshot.pipeline.campaigns.intervals import SHARE, Figure, figure_of
-from earshot.pipeline.reports.plots import COLOURS, MARKERS, Plot, PlotPoint, draw_plot, read_plot, run_columns
+from earshot.pipeline.reports.plots import (
+    COLOURS,
+    MARKERS,
+    Plot,
+    PlotPoint,
+    _with_unit,
+    draw_plot,
+    read_plot,
+    run_columns,
+)
 
 
 def run_row(protocol: str, range_m: int, seed: int, **settings: float) -> dict[str, Any]:
@@ -154,3 +163,16 @@ def test_what_cannot_be_drawn_says_why(tmp_path: Path) -> None:
         read_plot(lake, "medium.range_m", "delivery_ratio", "protocol", {"protocol": "nobody"})
     with pytest.raises(UsageError, match=r"the name ends in .svg, .pdf"):
         draw_plot(chosen, tmp_path / "figure.jpeg")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nodes.car.mobility.speed_m_s", "speed (metres a second)"), ("medium.range_m", "range (metres)"),
+        ("faults.interval_s", "interval (seconds)"), ("publish.events_per_s", "events (a second)"),
+        ("size_bytes", "size (bytes)"), ("bit_rate_bps", "bit rate (bits a second)"), ("nodes.car.count", "count"),
+        ("settings.hop_limit", "hop limit"),
+    ],
+)  # fmt: skip
+def test_an_axis_names_its_unit_once(name: str, words: str) -> None:
+    assert _with_unit(name) == words

@@ -171,7 +171,7 @@ def _with_unit(name: str) -> str:
     words = last.replace("_", " ")
     if not unit:
         return words
-    for ending in ("m_s", "m", "s", "per_s", "bytes", "bps"):
+    for ending in ("per_s", "m_s", "m", "s", "bytes", "bps"):
         if last.endswith(f"_{ending}"):
             words = last.removesuffix(f"_{ending}").replace("_", " ")
             break
