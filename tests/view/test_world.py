@@ -150,6 +150,7 @@ def test_nodes_are_found_between_their_knots_and_stand_before_and_after_them() -
 
 def test_a_proximity_that_stays_is_drawn_where_it_lies_and_long_content_is_cut() -> None:
     assert corners(Circle(10.0), Position(1.0, 2.0))[0][:2] == [11.0, 2.0]
+    assert corners(Circle(10.0), Position(1.06, 2.04))[0][:2] == [11.1, 2.0], "to a tenth of a metre"
     fixed = Proximity(Circle(50.0), Position(700.0, 7.0), mobile=False)
     still = replace(
         standing([(0.0, 0.0), (40.0, 10.0)]),
