@@ -105,7 +105,7 @@ PREAMBLE_S = 2.0**-12
 
 
 def read_by_r(capture_db: float, *frames: tuple[float, float], r_sends_at: float | None = None) -> list[int]:
-    """The frames that r reads, by their place in the list. Each begins so many preambles after the first second and
+    """The frames that r reads, by their place in the list. Each begins this many preambles after the first second and
     arrives with this power, in units of the least that can be read; from a quarter of that on r senses it."""
     places = [(direction * 100.0 / power**0.5, 0.0) for (_, power), direction in zip(frames, (1, -1) * 3, strict=False)]
     senders = "abdefg"[: len(frames)]
