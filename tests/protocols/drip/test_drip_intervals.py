@@ -9,7 +9,7 @@ import pytest
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.drip.broker import Broker
-from earshot.protocols.drip.delay import exact_delay
+from earshot.protocols.drip.delay import brokers_for, exact_delay
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.packets import PAPER, Registration, SubscriberRecord
 from earshot.protocols.drip.region_interests import Interest, Interests
@@ -105,3 +105,7 @@ def test_a_small_area_counts_as_a_grid_of_four_points_for_each_of_the_fewest_bro
     brokers, *_ = Drip.tuning(replace(AROUND, width_m=10.0, height_m=10.0, median_speed_m_s=9.0))
     in_time = [k for k in range(7, 36) if exact_delay(k, 4, 2, 28.0) <= 30.0 * 9.0 / 50.0]
     assert brokers.first == min(max(in_time, default=7), 60)
+
+
+def test_an_analysis_takes_a_delay_below_a_step_and_a_grid_of_four_points() -> None:
+    assert brokers_for(0.5, 1, 1, 4.0).k == max(k for k in (3, 4, 5) if exact_delay(k, 1, 1, 4.0) <= 0.5)

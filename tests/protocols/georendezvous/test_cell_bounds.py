@@ -9,6 +9,7 @@ import pytest
 from earshot.events import EventType
 from earshot.geometry import Position
 from earshot.protocols.georendezvous.cell_hash_routing import CellHashRouting, CellSettings, Heading
+from earshot.protocols.georendezvous.cells import CellGrid
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.rendezvous_cell import Prune
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
@@ -36,6 +37,10 @@ def test_4096_packets_wait_while_a_node_listens() -> None:
     assert [routing.route(PRUNE, 0.5) for _ in range(4096)] == [None] * 4096
     assert routing.route(PRUNE, 0.5) == Drop(DropReason.TOO_MANY_PACKETS_WAITING)
     assert routing.listened() == [PRUNE] * 4096
+
+
+def test_cells_may_be_smaller_than_a_metre() -> None:
+    assert CellGrid(0.25).cell_of(Position(1.0, -0.1)) == (4, -1)
 
 
 def machine(**changes: object) -> GeoRendezvous:

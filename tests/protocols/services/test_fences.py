@@ -82,6 +82,12 @@ def test_a_distance_is_a_positive_number(near_m: float) -> None:
         Fence("f", near_m=near_m)
 
 
+@pytest.mark.parametrize("near_m", [0.01, 1.0])
+def test_a_distance_may_be_as_small_as_one_likes(near_m: float) -> None:
+    held = fences(Fence("f", near_m=near_m))
+    assert looks(held, 0.0, b=near_m) == [[Crossed("f", Crossing.NEARBY, "b")]]
+
+
 def test_a_fence_has_a_type_or_a_distance() -> None:
     with pytest.raises(UsageError, match="a fence needs an event type"):
         Fence("f")
