@@ -56,3 +56,15 @@ def test_an_overhead_on_the_wire_is_at_most_10_to_the_18() -> None:
     assert decode(encode(Move(TREE, 1e18))) == Move(TREE, 1e18)
     with pytest.raises(MalformedPacket):
         decode(encode(Move(TREE, 1.1e18)))
+
+
+def test_the_last_two_windows_of_documents_are_remembered_for_the_node_and_for_each_child() -> None:
+    """Peers' numbers may be behind this node's by as much as a window, which is 40 documents here. A bitmap forgets
+    the older half when it is twice as full as it must be."""
+    tree = member().trees[TREE]
+    for bitmap in (tree.wanted, tree.take("x", (A,), (A,), 1.0).received):
+        for number in (0, 79, 80, 159):
+            bitmap.add(number)
+        assert bitmap.since(0) == 1 | 1 << 79 | 1 << 80 | 1 << 159
+        bitmap.add(160)
+        assert bitmap.since(0) == 1 << 80 | 1 << 159 | 1 << 160

@@ -83,6 +83,20 @@ def answers(one: Search, *given: tuple[float, bool, tuple[str, ...]]) -> list[st
     return [*asked, one.next_prospective()]
 
 
+@pytest.mark.parametrize(
+    ("bits", "sent"),
+    [
+        (0b1, b"\x01"),
+        (0xFF, b"\xff"),
+        (0x100, b"\x00\x01"),
+        ((1 << 72) - 1, b"\xff" * 9),
+        (1 << 72, bytes(9) + b"\x01"),
+    ],
+)
+def test_the_recent_documents_are_sent_in_as_few_bytes_as_hold_them(bits: int, sent: bytes) -> None:
+    assert Search("n", "p", "s", 3, bits, None).bits == sent
+
+
 def test_a_node_never_asks_itself_nor_a_peer_twice() -> None:
     assert answers(search(), (9.0, False, ()), (0.0, False, ("n", "q", "source-0")), (0.0, False, ("q", "n"))) == [
         "p", "source-0", "q", "",
