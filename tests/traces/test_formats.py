@@ -6,6 +6,7 @@ import gzip
 import io
 import math
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +25,16 @@ from earshot.traces.files import (
     local_path,
     size_of,
 )
-from earshot.traces.formats import _parsed, find_format, guess_format, read_trace
-from earshot.traces.sightings import TraceOptions, degrees, epoch_seconds, named_columns
+from earshot.traces.formats import (
+    FoundFormat,
+    TraceFormat,
+    _parsed,
+    find_format,
+    guess_format,
+    read_trace,
+    sightings_in,
+)
+from earshot.traces.sightings import Sighting, TraceOptions, degrees, epoch_seconds, named_columns
 from earshot.traces.text_formats import Knot, SetDestination, parse_bonnmotion, path_of_destinations
 from earshot.traces.xml_formats import _tracks_in
 
@@ -292,3 +301,20 @@ def test_moments_of_a_parquet_file_are_seconds_since_the_epoch(tmp_path: Path) -
 def test_a_bad_line_of_numbers_says_what_is_wrong() -> None:
     found = list(parse_bonnmotion(io.BytesIO(b"0 1 2 5 4 6\n5 1 2 0 4 6\n0 1\n"), "trace", TraceOptions()))
     assert [one.problem for one in found if one.problem] == ["times go back", "2 numbers are not 'time x y' each"]
+
+
+@pytest.mark.parametrize(
+    ("found_geo", "given_geo", "geo"), [(True, False, True), (False, True, True), (False, False, False)]
+)
+def test_a_parser_is_given_what_a_files_header_says_of_degrees(
+    tmp_path: Path, found_geo: bool, given_geo: bool, geo: bool
+) -> None:
+    asked: list[bool] = []
+
+    def parse(stream: IO[bytes], _file: str, options: TraceOptions) -> list[Sighting]:
+        asked.append(options.geo)
+        return [Sighting(node=stream.read().decode(), line=1)]
+
+    found = FoundFormat(TraceFormat("mine", "", ("text",), parse), "text", found_geo)
+    (block,) = sightings_in(written(tmp_path, "t.txt", "a"), found, TraceOptions(geo=given_geo))
+    assert (list(block.node), asked) == (["a"], [geo])

@@ -291,3 +291,8 @@ def test_columns_of_arrow_become_texts_or_numbers() -> None:
     assert _arrow_values(pa.array(["a", None]), False) == ["a", None]
     assert _arrow_values(pa.array([True]), False) == ["true"]
     assert _arrow_values(moment, True)[0].startswith("1970-01-01 00:00:01.5")  # type: ignore[union-attr]
+
+
+def test_speeds_are_in_metres_a_second_where_no_unit_is_named() -> None:
+    columns = TableColumns({**XY.by_role, "speed": ("v",)}, geo=False)
+    assert listed(block(columns, t=["1"], x=["2"], y=["3"], v=["4.5"]).number("speed_m_s")) == [4.5]
