@@ -64,6 +64,8 @@ JUST_BELOW_20, JUST_ABOVE_10 = nextafter(20.0, -inf), nextafter(10.0, inf)
         # A path and a field say all together.
         ("/A/b and v = 1", [Plan((PathMove(False, "A"), PathMove(False, "b")), (SameNumber("v", 1.0),))]),
         ("v = 1 and /A/b", [Plan((PathMove(False, "A"), PathMove(False, "b")), (SameNumber("v", 1.0),))]),
+        # Two alternatives that need the same are one.
+        ("v != 3 or v != 4", [Plan(needs=("v",), exact=False)]),
         ("true", [Plan()]),
         ("not true", []),
     ],

@@ -82,6 +82,12 @@ def test_hashes_are_the_same_on_every_machine() -> None:
     ) == (13945594, 7636938, 3696323, 1572680, 2846670535, 48839)
 
 
+def test_a_member_sets_its_own_bit_and_further_ones_at_an_odd_distance() -> None:
+    """MurmurHash3 mixes 1 to 0x514e28b7; an eighth of that, made odd, is 23 more than a multiple of 64."""
+    assert Bloom.of(BloomShape(64, 3), {1}).data == sum(1 << bit for bit in (1, 24, 47)).to_bytes(8, "little")
+    assert Bloom.of(BloomShape(64, 1), {1, 130}).data == sum(1 << bit for bit in (1, 2)).to_bytes(8, "little")
+
+
 @pytest.mark.parametrize(("bits", "hashes"), [(7, 1), (100, 1), (1 << 17, 1), (64, 0), (64, 17)])
 def test_shapes_that_cannot_be_are_refused(bits: int, hashes: int) -> None:
     with pytest.raises(UsageError, match="must be"):
