@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from earshot.cli import earshot
 from earshot.cli.replay import RecordedRun, read_run, simulate_again, write_log
 from earshot.errors import UsageError
 from earshot.events import Event, EventType
@@ -189,3 +191,19 @@ def test_a_log_has_the_records_in_order_and_a_name_that_says_what_it_is(tmp_path
     rows = [(row["time"], row["kind"], row["hops"], row["peer"]) for row in table.to_pylist()]
     assert rows == [(START, "join", -1, ""), (START + 5.0, "leave", -1, "")]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.parquet", "spool"]
+
+
+def test_a_replay_writes_the_log_that_is_asked_for_and_compares(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow.parquet")
+    tape = Recorder()
+    tape.join(0.0, "a", 0.0)
+    tape.join(0.0, "b", 100.0)
+    tape.subscribe(1.0, "b", "b/1", "Siren: true")
+    tape.publish(2.0, "a", "a-7f-1", 1)
+    tape.deliver(2.1, "b", "b/1", "a-7f-1")
+    tape.stay(9.0, *"ab")
+    (tmp_path / "spool").mkdir()
+    spool, log = tape.write(tmp_path / "spool"), tmp_path / "run.parquet"
+    done = CliRunner().invoke(earshot, ["replay", str(spool), "--log", str(log)], standalone_mode=False)
+    assert (done.return_value, log.exists()) == (0, True), done.output
+    assert done.stdout == "flooding, 2 nodes, 1 event: 1 deliveries in both, 0 only live, 0 only simulated\n"
