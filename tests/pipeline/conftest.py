@@ -3,13 +3,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from spark_on_duckdb import Session, instead_of_spark
-
-if TYPE_CHECKING:
-    from duck_session import DuckSession
 
 
 @pytest.fixture(scope="session")
@@ -32,14 +28,3 @@ def quick_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     session = instead_of_spark(monkeypatch)
     yield session
     assert session.persisted == []
-
-
-@pytest.fixture
-def duck(monkeypatch: pytest.MonkeyPatch) -> DuckSession:
-    """What stages ask of a Spark session, computed by DuckDB: for fast tests of stages."""
-    from duck_session import DuckSession
-    from pyspark.sql import functions
-
-    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # columns are then made without Java
-    monkeypatch.setattr(functions, "broadcast", lambda frame: frame)
-    return DuckSession()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 from spark_on_duckdb import Session
 from tiny_campaign import SCENARIO, fill, tiny
 
@@ -344,15 +345,9 @@ def test_the_query_of_pairs_has_a_row_for_each_receiver_of_each_run(measured: La
         assert sum(row["wanted"] for row in ours) == whole[name]["expected"]
         assert sum(row["wanted"] and row["got"] for row in ours) <= whole[name]["delivered"]
     runs = tables[1].where("protocol = 'gossip'")
-    failed = tables[1].where("protocol = 'flooding'").drop("status").withColumn("status", outside_status("failed"))
+    failed = tables[1].where("protocol = 'flooding'").drop("status").withColumn("status", F.lit("failed"))
     only = tables[0].transform(pairs(runs.unionByName(failed), *tables[2:]))  # type: ignore[arg-type]
     assert {row["run"] for row in only.collect()} == {row["run"] for row in runs.collect()}
-
-
-def outside_status(text: str) -> Any:
-    from spark_on_duckdb import functions
-
-    return functions.lit(text)
 
 
 def test_figures_are_asked_of_some_runs_by_name(measured: Lake) -> None:

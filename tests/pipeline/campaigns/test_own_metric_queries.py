@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_on_duckdb import Frame, Session, column
+from spark_on_duckdb import Session
 from tiny_campaign import SCENARIO, fill
 
 from earshot.errors import UsageError
@@ -66,11 +66,6 @@ LACKING = Metric("lacking", lambda log: log.select("run", "time"))
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(outside_metrics, "_outside", {})
     monkeypatch.setattr(outside_metrics, "COLUMN", dict(outside_metrics.COLUMN))
-
-    def renamed(self: Frame, old: str, new: str) -> Frame:
-        return self.select(*(column(name).alias(new) if name == old else name for name in self.columns))
-
-    monkeypatch.setattr(Frame, "withColumnRenamed", renamed, raising=False)
     (tmp_path / "mine.py").write_text(MINE)
     return str(tmp_path / "mine.py")
 

@@ -248,6 +248,7 @@ class Cluster(Session):
 
     def __init__(self, answer: Callable[[int], str] = lambda _: "") -> None:
         super().__init__()
+        self._jsparkSession = None
         self.sparkContext = SimpleNamespace(master="spark://m:7077", defaultParallelism=2)
         self.answer = answer
         self.jobs: list[int] = []

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spark_on_duckdb import Frame, Session, functions
+from pyspark.sql import functions as F
+from spark_on_duckdb import Frame, Session
 
 from earshot.pipeline.oracle import place_join
 from earshot.pipeline.oracle.place_join import LEG_COLUMNS, legs, level_of, node_places, places_in, radius_of
@@ -16,7 +17,6 @@ from earshot.records.trajectories import Trajectory, legs_from
 
 POSITIONS = "trace string, node string, time double, x_m double, y_m double"
 CIRCLES = "workload string, event string, time double, x_m double, y_m double, radius_m double"
-F = functions
 
 
 def tuples(frame: Frame, *names: str) -> list[tuple[Any, ...]]:

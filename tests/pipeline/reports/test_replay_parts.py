@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from duck_session import DuckSession
+from spark_on_duckdb import Session
 
 from earshot.errors import UsageError
 from earshot.events import Event
@@ -276,10 +276,10 @@ def test_worlds_with_the_same_title_are_told_apart_by_their_keys(tmp_path: Path)
 
 
 def test_replays_of_a_report_are_files_in_a_folder_beside_it(
-    duck: DuckSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick_spark: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake_of(tmp_path / "lake", [("r1", "w1", 1), ("r2", "w2", 2), ("r3", "w3", 3)])
-    lake = Lake(duck, tmp_path / "lake")  # type: ignore[arg-type]
+    lake = Lake(quick_spark, tmp_path / "lake")  # type: ignore[arg-type]
     lake.arrow.write_rows("positions", [], trace="w2")
     monkeypatch.setattr(lake_replays, "MOST_WORLDS", 2)
     asked: list[Any] = []
@@ -290,7 +290,9 @@ def test_replays_of_a_report_are_files_in_a_folder_beside_it(
 
     monkeypatch.setattr(lake_replays, "_document", document)
     monkeypatch.setattr(
-        lake_replays, "each_in_a_task", lambda session, items, work: [work(one) for one in items if session is duck]
+        lake_replays,
+        "each_in_a_task",
+        lambda session, items, work: [work(one) for one in items if session is quick_spark],
     )
     links = write_replays(lake, tmp_path / "my page.html", ["r1", "r2", "r3"])
     assert links == {

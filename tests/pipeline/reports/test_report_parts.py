@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from duck_session import DuckSession
+from spark_on_duckdb import Session
 
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import KeyedRow, ScenarioPoint
@@ -56,7 +56,7 @@ def by_key(variant: str, key: str, point: ScenarioPoint = POINT, **values: float
 # -- from the lake
 
 
-def lake_of(session: DuckSession, root: Path, runs: list[dict[str, Any]], figures: dict[str, float]) -> Lake:
+def lake_of(session: Session, root: Path, runs: list[dict[str, Any]], figures: dict[str, float]) -> Lake:
     """A lake with those runs, each with the same metrics of the whole run."""
     lake = Lake(session, root / "lake")  # type: ignore[arg-type]
     for run in runs:
@@ -69,10 +69,10 @@ def lake_of(session: DuckSession, root: Path, runs: list[dict[str, Any]], figure
 
 
 def test_a_report_gathers_runs_metrics_by_key_tracks_and_figures_of_the_users_own(
-    duck: DuckSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick_spark: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = run_rows(("flooding", "steam"), seeds=2)
-    lake = lake_of(duck, tmp_path, runs, {"delivery_ratio": 0.5, "delivery_of_reachable": 0.75, "expected": 8.0})
+    lake = lake_of(quick_spark, tmp_path, runs, {"delivery_ratio": 0.5, "delivery_of_reachable": 0.75, "expected": 8.0})
     places = [{"node": "a", "time": time, "x_m": 10.0 * time, "y_m": 1.0} for time in (1.0, 0.0)]
     lake.arrow.write_rows("positions", places, trace="0-0")
     lake.arrow.write_rows("positions", [{**places[0], "node": "elsewhere"}], trace="0-1")
@@ -100,11 +100,11 @@ def test_a_report_gathers_runs_metrics_by_key_tracks_and_figures_of_the_users_ow
 
 
 def test_a_report_is_written_with_the_replays_of_finished_runs(
-    duck: DuckSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick_spark: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = run_rows(("steam",), seeds=2)
     runs[1] |= {"status": "failed", "error": "KeyError"}
-    lake = lake_of(duck, tmp_path, runs, {"delivery_of_reachable": 0.75})
+    lake = lake_of(quick_spark, tmp_path, runs, {"delivery_of_reachable": 0.75})
     asked: list[Any] = []
 
     def replays(*given: Any) -> dict[str, str]:
@@ -117,17 +117,17 @@ def test_a_report_is_written_with_the_replays_of_finished_runs(
     assert asked == [(lake, to, ["steam-0-0"])]
     html = to.read_text()
     assert 'href="page-replays/city.html#run=steam-0-0"' in html
-    assert "1 runs failed and count nowhere: steam seed 1 (KeyError)." in html
+    assert "1 runs failed, in no figure: steam seed 1 (KeyError)." in html
     write_page_of(ReportFacts(made_board([]), [runs[1]]), lake, to)
     assert len(asked) == 1
 
 
 def test_where_nodes_went_is_thinned_and_drawn_once_for_points_of_one_workload(
-    duck: DuckSession, monkeypatch: pytest.MonkeyPatch
+    quick_spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ddl = "trace string, node string, time double, x_m double, y_m double"
     rows = [(of, node, float(t), float(t), 9.0) for of in "wv" for node in "cab" for t in (2, 0, 1)]
-    positions: Any = duck.createDataFrame([*rows, ("other", "z", 0.0, 0.0, 0.0)], ddl)
+    positions: Any = quick_spark.createDataFrame([*rows, ("other", "z", 0.0, 0.0, 0.0)], ddl)
     whole = [(0.0, 9.0), (1.0, 9.0), (2.0, 9.0), (2.0, 9.0)]
     found = _tracks(positions, {"p1": "w", "p2": "v", "p3": "w"})
     assert found == {"p1": [whole] * 3, "p2": [whole] * 3, "p3": [whole] * 3}
@@ -236,7 +236,7 @@ def test_of_many_failures_five_are_named() -> None:
         (section, *_) = lake_page(ReportFacts(made_board([]), broken[:count]), {}).sections
         (words,) = section.blocks
         assert isinstance(words, PageWords)
-        assert words.words.startswith(f"{count} runs failed and count nowhere: steam seed 0 (E); steam seed 1 (E)")
+        assert words.words.startswith(f"{count} runs failed, in no figure: steam seed 0 (E); steam seed 1 (E)")
         assert words.words.endswith(f"steam seed 4 (E){more}")
 
 

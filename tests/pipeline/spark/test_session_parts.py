@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyspark.sql
 import pytest
-from duck_session import DuckSession
 from pyspark.errors import PySparkRuntimeError
+from spark_on_duckdb import Session
 
 from earshot.errors import SparkUnavailable, UsageError
 from earshot.pipeline.spark import session
@@ -420,11 +420,13 @@ def test_a_worker_says_its_python_and_what_it_lacks(monkeypatch: pytest.MonkeyPa
     assert found == [{"python": version, "missing": ["no_such_package"]}] * 2
 
 
-def test_a_rehearsal_asks_every_question_once(duck: DuckSession) -> None:
+def test_a_rehearsal_asks_every_question_once(quick_spark: Session) -> None:
     """Nodes that are joined, nodes that are grouped, and all."""
-    spark: Any = duck
+    spark: Any = quick_spark
     assert rehearse(spark) == 2 + 2 + 1
-    rows: Any = duck.createDataFrame([("walk", "a", 1.0), ("bus", "b", 1.0)], "trace string, node string, time double")
+    rows: Any = quick_spark.createDataFrame(
+        [("walk", "a", 1.0), ("bus", "b", 1.0)], "trace string, node string, time double"
+    )
     assert [row["node"] for row in _questions(rows).collect()] == ["a", "a", "all", "b"]
 
 

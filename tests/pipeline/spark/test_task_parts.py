@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from duck_session import DuckSession
+from spark_on_duckdb import Session
 
 from earshot.errors import SparkFailure, TraceError
 from earshot.pipeline.spark import progress, tasks
@@ -45,8 +45,8 @@ class Frame:
         return step
 
 
-def test_answers_come_in_the_order_of_the_items(duck: DuckSession) -> None:
-    session: Any = duck
+def test_answers_come_in_the_order_of_the_items(quick_spark: Session) -> None:
+    session: Any = quick_spark
     items = [{"name": name} for name in "cab"]
     assert each_in_a_task(session, items, lambda item: item["name"] * 2) == ["cc", "aa", "bb"]
     assert each_in_a_task(session, [], lambda item: str(item)) == []
@@ -125,8 +125,8 @@ def test_an_error_of_the_job_is_raised() -> None:
         each_in_a_task(session, ["x"], str)
 
 
-def test_each_item_gives_its_rows_in_a_task_of_its_own(duck: DuckSession) -> None:
-    session: Any = duck
+def test_each_item_gives_its_rows_in_a_task_of_its_own(quick_spark: Session) -> None:
+    session: Any = quick_spark
 
     def read(item: str) -> Iterator[pa.RecordBatch]:
         for letter in item:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from duck_session import DuckSession
+from spark_on_duckdb import Session
 
 from earshot.errors import LakeError, TraceError
 from earshot.geometry import LocalPlane
@@ -36,8 +36,8 @@ CSV = "node,time,x,y\n"
 
 
 @pytest.fixture
-def lake(duck: DuckSession, tmp_path: Path) -> Lake:
-    return Lake(duck, tmp_path / "lake")  # type: ignore[arg-type]
+def lake(quick_spark: Session, tmp_path: Path) -> Lake:
+    return Lake(quick_spark, tmp_path / "lake")  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -155,14 +155,14 @@ def test_degrees_are_laid_on_a_plane_around_their_median_or_a_given_origin(
     assert given.origin == (46.5, 7.5)
 
 
-def test_the_good_positions_of_files_are_read_without_a_lake(duck: DuckSession, written: Callable[..., str]) -> None:
+def test_the_good_positions_of_files_are_read_without_a_lake(quick_spark: Session, written: Callable[..., str]) -> None:
     file = written("walk.csv", "a,0,1,5", "a,x,2,6", "a,2,3,7")
-    frame = read_trace(duck, file)  # type: ignore[arg-type]
+    frame = read_trace(quick_spark, file)  # type: ignore[arg-type]
     assert frame.columns == ["node", "time", "x_m", "y_m", "speed_m_s", "heading_deg", "file", "line"]
     assert [tuple(row) for row in frame.collect()] == [
         ("a", 0.0, 1.0, 5.0, None, None, file, 2), ("a", 2.0, 3.0, 7.0, None, None, file, 4),
     ]  # fmt: skip
-    faster = read_trace(duck, [file], IngestSettings(max_speed_m_s=1.0))  # type: ignore[arg-type]
+    faster = read_trace(quick_spark, [file], IngestSettings(max_speed_m_s=1.0))  # type: ignore[arg-type]
     assert faster.count() == 1
 
 
@@ -224,11 +224,11 @@ def test_a_file_that_breaks_off_is_doubted(lake: Lake, tmp_path: Path) -> None:
     ("origin", "swapped"), [(None, 5.0), ((60.0, 0.0), math.hypot(3 / 0.5, 4)), ((0.0, 60.0), math.hypot(3, 4 * 0.5))]
 )
 def test_speeds_are_those_of_legs_that_move(
-    origin: tuple[float, float] | None, swapped: float, duck: DuckSession
+    origin: tuple[float, float] | None, swapped: float, quick_spark: Session
 ) -> None:
     """Of three legs that last, one of a node that stands, the lower median of two; a leg of a moment does not count."""
     rows = [(0.0, 1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 3.0, 4.0, 6.0), (0.0, 1.0, 6.0, 8.0, 9.0), (1.0, 1.0, 0.3, 0.4, 2.0)]
-    frame = duck.createDataFrame(rows, "time double, until double, x_m_s double, y_m_s double, speed_m_s double")
+    frame = quick_spark.createDataFrame(rows, "time double, until double, x_m_s double, y_m_s double, speed_m_s double")
     (found,) = frame.agg(*_speeds(LocalPlane(*origin) if origin else None)).collect()
     assert found.asDict() == {"speed": 5.0, "given_speed": 6.0, "swapped_speed": pytest.approx(swapped)}
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from duck_session import DuckSession, schema_of
+from spark_on_duckdb import Session, schema_of
 
 from earshot.errors import TraceError
 from earshot.pipeline.traces import sources
@@ -182,30 +182,30 @@ def sightings(session: Any, files: list[str], name: str | None = None, **options
 
 
 def test_rows_have_the_number_of_their_file_in_the_order_given(
-    duck: DuckSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick_spark: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("first", "second"):
         (tmp_path / f"{name}.csv").write_text(f"node,time,x,y\n{name},0,1,2\n")
     monkeypatch.chdir(tmp_path)
     second, first = str(tmp_path / "second.csv"), str(tmp_path / "first.csv")
     for files in (["second.csv", "first.csv"], [f"file:{second}", f"file://{first}"]):
-        assert sightings(duck, files) == [
+        assert sightings(quick_spark, files) == [
             ("second", 0.0, 1.0, 2.0, second, 0, 2, None), ("first", 0.0, 1.0, 2.0, first, 1, 2, None),
         ]  # fmt: skip
 
 
-def test_a_text_format_is_read_as_the_source_of_its_name_would(duck: DuckSession, tmp_path: Path) -> None:
+def test_a_text_format_is_read_as_the_source_of_its_name_would(quick_spark: Session, tmp_path: Path) -> None:
     path = tmp_path / "walk.one"
     path.write_text("0 10 0 100 0 100\n1 kim 4 5\n")
-    assert sightings(duck, [str(path)]) == [("kim", 1.0, 4.0, 5.0, str(path), 0, 2, None)]
+    assert sightings(quick_spark, [str(path)]) == [("kim", 1.0, 4.0, 5.0, str(path), 0, 2, None)]
 
 
-def test_a_table_of_sumos_is_read_as_any_table(duck: DuckSession, tmp_path: Path) -> None:
+def test_a_table_of_sumos_is_read_as_any_table(quick_spark: Session, tmp_path: Path) -> None:
     path = tmp_path / "fcd.csv"
     path.write_text("timestep_time;vehicle_id;vehicle_x;vehicle_y\n1.00;car;2;3\n")
     found = find_format([str(path)], None, TraceOptions())
     assert (found.format.name, found.form) in {("sumo-fcd", "csv"), ("csv", "csv")}
-    assert sightings(duck, [str(path)]) == [("car", 1.0, 2.0, 3.0, str(path), 0, 2, None)]
+    assert sightings(quick_spark, [str(path)]) == [("car", 1.0, 2.0, 3.0, str(path), 0, 2, None)]
 
 
 PLUGIN = """
@@ -223,25 +223,25 @@ STEPS = TraceFormat("steps", "steps", ("text",), parse)
 """
 
 
-def test_a_format_that_is_a_plug_in_is_loaded_by_the_name_the_user_gave(duck: DuckSession, tmp_path: Path) -> None:
+def test_a_format_that_is_a_plug_in_is_loaded_by_the_name_the_user_gave(quick_spark: Session, tmp_path: Path) -> None:
     (tmp_path / "steps.py").write_text(PLUGIN)
     path = tmp_path / "walk.steps"
     path.write_text("kim 1 2 3\n")
     name = f"{tmp_path}/steps.py:STEPS"
-    assert sightings(duck, [str(path)], name) == [("kim", 1.0, 2.0, 3.0, str(path), 0, 1, None)]
-    assert sightings(duck, [str(path)], name, geo="true")[0][-1] == "geo"
+    assert sightings(quick_spark, [str(path)], name) == [("kim", 1.0, 2.0, 3.0, str(path), 0, 1, None)]
+    assert sightings(quick_spark, [str(path)], name, geo="true")[0][-1] == "geo"
 
 
 # -- Parquet
 
 
-def test_rows_of_parquet_files_are_named_by_file_and_number(duck: DuckSession, tmp_path: Path) -> None:
+def test_rows_of_parquet_files_are_named_by_file_and_number(quick_spark: Session, tmp_path: Path) -> None:
     paths = [tmp_path / "a b.parquet", tmp_path / "c.parquet"]
     for path, node in zip(paths, "ac", strict=True):
         rows = {"node": [node, node], "time": [1.0, None], "x": [2.0, 3.0], "y": [4.0, 5.0]}
         pq.write_table(pa.table(rows), path)
     one, other = map(str, paths)
-    assert sightings(duck, [one, other]) == [
+    assert sightings(quick_spark, [one, other]) == [
         ("a", 1.0, 2.0, 4.0, one, 0, 1, None), ("a", None, 3.0, 5.0, one, 0, 2, "no time"),
         ("c", 1.0, 2.0, 4.0, other, 1, 1, None), ("c", None, 3.0, 5.0, other, 1, 2, "no time"),
     ]  # fmt: skip

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from duck_session import DuckSession, Frame
 from meetings import Row, contacts_by_brute_force
+from spark_on_duckdb import Frame, Session
 
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.traces import trace_profile
@@ -39,7 +39,7 @@ def walks(nodes: int, moments: int, step_s: float, seed: int = 3) -> list[Row]:
     return rows
 
 
-def contacts(session: DuckSession, places: Sequence[Any], ddl: str = PLACES, **given: Any) -> list[tuple[Any, ...]]:
+def contacts(session: Session, places: Sequence[Any], ddl: str = PLACES, **given: Any) -> list[tuple[Any, ...]]:
     positions: Any = session.createDataFrame(places, ddl)
     return sorted(tuple(row) for row in positions.transform(contacts_within(20.0, **given)).collect())
 
@@ -55,41 +55,41 @@ def contacts(session: DuckSession, places: Sequence[Any], ddl: str = PLACES, **g
         {},
     ],
 )
-def test_contacts_are_those_of_brute_force_however_they_are_dealt(given: dict[str, Any], duck: DuckSession) -> None:
+def test_contacts_are_those_of_brute_force_however_they_are_dealt(given: dict[str, Any], quick_spark: Session) -> None:
     rows = walks(8, 90, 0.5)
-    assert contacts(duck, rows, **given) == contacts_by_brute_force(rows, 20.0, 0.5)
+    assert contacts(quick_spark, rows, **given) == contacts_by_brute_force(rows, 20.0, 0.5)
 
 
-def test_contacts_of_several_traces_are_found_in_each_by_itself(duck: DuckSession) -> None:
+def test_contacts_of_several_traces_are_found_in_each_by_itself(quick_spark: Session) -> None:
     """One trace is sampled every 2 s, the other every 3: the median of the time between two samples is 2 s."""
     of = {"slow": walks(5, 30, 3.0, 4), "fast": walks(5, 40, 2.0, 5)}
     rows = [(trace, *row) for trace, some in of.items() for row in some]
     expected = sorted((trace, *one) for trace, some in of.items() for one in contacts_by_brute_force(some, 20.0, 2.0))
-    assert contacts(duck, rows, f"trace string, {PLACES}") == expected
+    assert contacts(quick_spark, rows, f"trace string, {PLACES}") == expected
     assert expected
 
 
-def test_where_no_node_has_two_samples_they_are_a_second_apart(duck: DuckSession) -> None:
+def test_where_no_node_has_two_samples_they_are_a_second_apart(quick_spark: Session) -> None:
     rows = [("a", 0.0, 0.0, 0.0), ("b", 0.0, 5.0, 0.0), ("c", 1.0, 0.0, 0.0)]
-    assert contacts(duck, rows) == [("a", "b", 0.0, 0.0)]
-    assert contacts(duck, []) == []
+    assert contacts(quick_spark, rows) == [("a", "b", 0.0, 0.0)]
+    assert contacts(quick_spark, []) == []
 
 
-def test_positions_are_compared_at_steps_if_asked(duck: DuckSession) -> None:
+def test_positions_are_compared_at_steps_if_asked(quick_spark: Session) -> None:
     """Sampled at moments of their own, both nodes stand; b is not seen from 4.5 to 9.5 s."""
     rows = [("a", t, 0.0, 0.0) for t in (0.0, 5.0, 10.0)] + [("b", t, 9.0, 0.0) for t in (0.5, 4.5, 9.5, 10.5)]
-    assert contacts(duck, rows, interval_s=1.0) == []
-    assert contacts(duck, rows, step_s=1.0) == [("a", "b", 1.0, 10.0)]
-    assert contacts(duck, rows, step_s=1.0, max_gap_s=5.0, interval_s=99.0) == [("a", "b", 1.0, 10.0)]
-    assert contacts(duck, rows, step_s=1.0, max_gap_s=4.9) == [("a", "b", 10.0, 10.0)]
+    assert contacts(quick_spark, rows, interval_s=1.0) == []
+    assert contacts(quick_spark, rows, step_s=1.0) == [("a", "b", 1.0, 10.0)]
+    assert contacts(quick_spark, rows, step_s=1.0, max_gap_s=5.0, interval_s=99.0) == [("a", "b", 1.0, 10.0)]
+    assert contacts(quick_spark, rows, step_s=1.0, max_gap_s=4.9) == [("a", "b", 10.0, 10.0)]
 
 
 # -- statistics of contacts
 
 
 @pytest.fixture
-def lake(duck: DuckSession, tmp_path: Path) -> Lake:
-    return Lake(duck, tmp_path / "lake")  # type: ignore[arg-type]
+def lake(quick_spark: Session, tmp_path: Path) -> Lake:
+    return Lake(quick_spark, tmp_path / "lake")  # type: ignore[arg-type]
 
 
 def ingested(lake: Lake, folder: Path, rows: Sequence[Row], name: str = "town") -> None:
@@ -158,17 +158,17 @@ def test_waypoints_are_compared_every_second(lake: Lake, tmp_path: Path) -> None
 LEGS = "node string, time double, until double, x_m double, y_m double, x_m_s double, y_m_s double"
 
 
-def legs(session: DuckSession, *rows: tuple[str, float, float | None]) -> Frame:
+def legs(session: Session, *rows: tuple[str, float, float | None]) -> Frame:
     return session.createDataFrame(
         [(node, time, until, 10.0 * place, -float(place), 0.0, 0.0) for place, (node, time, until) in enumerate(rows)],
         LEGS,
     )
 
 
-def test_nodes_come_stay_and_go_also_at_gaps_but_not_at_the_ends_of_the_trace(duck: DuckSession) -> None:
+def test_nodes_come_stay_and_go_also_at_gaps_but_not_at_the_ends_of_the_trace(quick_spark: Session) -> None:
     """a stays for 100 s, b for 10 s twice, c from 30 to 90 s; a gap is longer than 39 s."""
     frame: Any = legs(
-        duck, ("a", 0, 39), ("a", 39, 70), ("a", 70, 100), ("a", 100, 100), ("b", 10, 20), ("b", 20, 60),
+        quick_spark, ("a", 0, 39), ("a", 39, 70), ("a", 70, 100), ("a", 100, 100), ("b", 10, 20), ("b", 20, 60),
         ("b", 60, 70), ("b", 70, 70), ("c", 30, 60), ("c", 60, 90), ("c", 90, 90),
     )  # fmt: skip
     about = TraceAbout("samples", 0.0, 100.0, 10.0, None, "digest")
@@ -179,7 +179,7 @@ def test_nodes_come_stay_and_go_also_at_gaps_but_not_at_the_ends_of_the_trace(du
     }  # fmt: skip
 
 
-def test_each_stretch_gets_the_legs_that_overlap_it(duck: DuckSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_stretch_gets_the_legs_that_overlap_it(quick_spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leg between two stretches goes to the later one; the only stretch gets all but those that end before it."""
 
     def measure(stretches: Any, ranges_m: Any, max_gap_s: float, cell: Any, table: pa.Table) -> pa.Table:
@@ -202,7 +202,7 @@ def test_each_stretch_gets_the_legs_that_overlap_it(duck: DuckSession, monkeypat
         [Stretch(10.0 + 5.0 * k, 11, 1.0) for k in range(4)],
         [Stretch(10.0, 6, 2.0)],
     ):
-        frame: Any = legs(duck, *given)
+        frame: Any = legs(quick_spark, *given)
         found = {(row.time, int(row.value)) for row in _found(frame, stretches, [50.0], 7.0)}
         lasts_s = (stretches[0].steps - 1) * stretches[0].step_s
         expected = set()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from duck_session import DuckSession
+from spark_on_duckdb import Session
 from spool_cases import Recorder
 
 from earshot import Event
@@ -68,7 +68,7 @@ FIRST = [
 class Live:
     """Nodes that write spools, and a watch that follows them into a lake."""
 
-    def __init__(self, session: DuckSession, folder: Path) -> None:
+    def __init__(self, session: Session, folder: Path) -> None:
         self.lake = Lake(session, folder / "lake")  # type: ignore[arg-type]
         self.spools = str(folder / "spools")
         (folder / "spools").mkdir()
@@ -92,8 +92,8 @@ class Live:
 
 
 @pytest.fixture
-def live(duck: DuckSession, tmp_path: Path) -> Live:
-    return Live(duck, tmp_path)
+def live(quick_spark: Session, tmp_path: Path) -> Live:
+    return Live(quick_spark, tmp_path)
 
 
 PAIR = ("event", "node", "wanted", "got", "latency_s", "reason", "area")
@@ -385,11 +385,11 @@ def test_a_record_of_an_unknown_spool_has_no_network_and_no_protocol(live: Live)
     }  # fmt: skip
 
 
-def test_a_node_is_in_one_place_at_a_time_the_greatest_recorded(duck: DuckSession) -> None:
+def test_a_node_is_in_one_place_at_a_time_the_greatest_recorded(quick_spark: Session) -> None:
     nan = math.nan
     rows = [("r", "a", 1.0, 5.0, 1.0), ("r", "a", 1.0, 5.0, 2.0), ("r", "a", 1.0, 4.0, 9.0), ("r", "a", 2.0, nan, 1.0),
             ("r", "a", 3.0, 1.0, nan), ("s", "a", 1.0, 0.0, 0.0)]  # fmt: skip
-    log: Any = duck.createDataFrame(rows, "run string, node string, time double, x_m double, y_m double")
+    log: Any = quick_spark.createDataFrame(rows, "run string, node string, time double, x_m double, y_m double")
     found = positions_in(log)
     assert found.columns == [
         "run", "node", "time", "x_m", "y_m", "speed_m_s", "heading_deg", "until", "x_m_s", "y_m_s",
