@@ -117,7 +117,7 @@ def test_a_report_is_written_with_the_replays_of_finished_runs(
     assert asked == [(lake, to, ["steam-0-0"])]
     html = to.read_text()
     assert 'href="page-replays/city.html#run=steam-0-0"' in html
-    assert "1 runs failed, in no figure: steam seed 1 (KeyError)." in html
+    assert "1 run failed, in no figure: steam seed 1 (KeyError)." in html
     write_page_of(ReportFacts(made_board([]), [runs[1]]), lake, to)
     assert len(asked) == 1
 
