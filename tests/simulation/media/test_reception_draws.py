@@ -141,10 +141,17 @@ def arrivals(distances_m: list[float], take: Any = None) -> Arrivals:
     return Arrivals(0, nodes, at, (0.0, 0.0), (at, at * 0.0), take or Uniforms(Random(2)).take)
 
 
-def test_a_stepped_model_draws_with_the_m_of_each_distance() -> None:
+@pytest.mark.parametrize(
+    ("steps", "expected_m"),
+    [(((50.0, 3.0),), (3.0, 3.0, 1.0, 1.0, 1.0)), (((50.0, 3.0), (150.0, 1.5)), (3.0, 3.0, 1.5, 1.5, 1.0))],
+    ids=["one step", "two steps"],
+)
+def test_a_stepped_model_draws_with_the_m_of_each_distance(
+    steps: tuple[tuple[float, float], ...], expected_m: tuple[float, ...]
+) -> None:
     distances_m = [20.0, 50.0, 51.0, 150.0, 151.0]
-    stepped = Nakagami(m=1.0, m_steps=((50.0, 3.0), (150.0, 1.5))).open(RANGE_M, Random(0))
-    alone = [Nakagami(m=m).open(RANGE_M, Random(0)) for m in (3.0, 3.0, 1.5, 1.5, 1.0)]
+    stepped = Nakagami(m=1.0, m_steps=steps).open(RANGE_M, Random(0))
+    alone = [Nakagami(m=m).open(RANGE_M, Random(0)) for m in expected_m]
     found = stepped.strengths_db(arrivals(distances_m))
     expected = [model.strengths_db(arrivals(distances_m))[place] for place, model in enumerate(alone)]
     assert found.tolist() == expected
