@@ -140,6 +140,12 @@ def test_with_time_the_rivals_each_protocols_best_within_15_points_and_the_four_
     assert finalists(0.0, 100.0, *FIELD) == ["a", "b", "a wait=2", "c", "d"]
 
 
+def test_a_protocol_that_delivers_exactly_15_points_less_than_the_leader_is_judged() -> None:
+    """Its place is the fifth, so that it is not judged as one of the four best of the last round."""
+    field = [standing(name, delivery) for name, delivery in zip("abcde", (1.0, 0.92, 0.91, 0.9, 0.85), strict=True)]
+    assert finalists(0.0, 100.0, *field) == ["a", "b", "c", "d", "e"]
+
+
 def test_the_leader_and_its_rivals_are_judged_however_little_time_there_is() -> None:
     assert finalists(1000.0, 100.0, *FIELD) == ["a", "b", "a wait=2"]
 

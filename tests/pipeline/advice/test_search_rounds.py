@@ -66,6 +66,10 @@ def test_a_first_round_with_one_candidate_is_worth_it_and_a_later_one_is_not() -
     assert search(RUNGS[:1], [0]).run() is None
 
 
+def test_of_two_candidates_one_alone_is_not_worth_a_later_round() -> None:
+    assert ended(search(RUNGS[:2], [2, 1], count=2).run()) == ("its time is spent", 1)
+
+
 def test_the_only_candidate_goes_on_to_further_rounds() -> None:
     assert ended(search(RUNGS[:2], [1, 1], count=1).run()) == ("the leader is separated from all others", 2)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from earshot import Area, Circle, Event, Position, Velocity
+from earshot import Area, Circle, Event, EventType, Position, Velocity
 from earshot.errors import ScenarioError
 from earshot.geometry import Proximity
 from earshot.pipeline.lake.arrow_lake import ArrowLake
@@ -34,11 +34,13 @@ from earshot.pipeline.oracle.workloads import (
     subscription_row,
     workload_tables,
 )
+from earshot.protocols.machine import Announcement
 from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
 from earshot.records.trajectories import Trajectories, Trajectory
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.workload.actions import Action, Unannounce, Workload
 
 HERE = Area(Circle(5.0), Position(1.0, 2.0))
 
@@ -160,6 +162,17 @@ def test_nodes_publish_and_subscribe_while_they_are_there(scenario: Scenario) ->
     for row in drawn.subscriptions:
         end = math.inf if row["end"] is None else row["end"]
         assert any(start <= row["start"] and end <= after for start, after in present[row["node"]])
+
+
+def test_an_announcement_ends_when_it_is_taken_back(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two announcements of the first node, the second lasts."""
+    siren, jam = (Announcement(EventType(name, {})) for name in ("Siren", "Jam"))
+    actions = Workload([Action(5.0, 0, siren), Action(6.0, 0, jam), Action(20.0, 0, Unannounce("Siren"))])
+    monkeypatch.setattr(Scenario, "workload", lambda *_: actions)
+    calm = scenario.with_({"faults.churn": None})
+    assert [(row["type"], row["start"], row["end"]) for row in workload_tables("w", calm, 3).announcements] == [
+        ("Siren", 5.0, 20.0), ("Jam", 6.0, None),
+    ]  # fmt: skip
 
 
 def test_a_run_in_which_drivers_may_react_gives_its_own_workload(scenario: Scenario) -> None:

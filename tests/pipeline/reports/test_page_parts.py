@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from types import SimpleNamespace
 from typing import Any
@@ -138,6 +139,22 @@ def test_capacities_are_bars_a_line_of_delivery_and_one_of_airtime_where_it_is_k
     assert airtime.title == "airtime against load"
     silent = ProtocolCapacity("siena", 1.0, False, (point(1.0, 0.95, None),))
     assert len(capacity_blocks(compared(silent), marks)) == 3, "media without a channel have no airtime"
+
+
+def widths(*rows: ProtocolCapacity) -> list[str]:
+    """Of the bars, in thousandths of the longest."""
+    _, bars, *_ = capacity_blocks(compared(*rows), marks_of([row.protocol for row in rows]))
+    assert isinstance(bars, PageFigure)
+    assert bars.shown is not None
+    return [re.findall(r'<rect [^>]*width="([^"]*)"', line[1].drawing)[0] for line in bars.shown.rows]
+
+
+def test_a_protocol_that_never_carries_enough_has_a_bar_of_no_length() -> None:
+    assert widths(carrying("steam", 8.0), carrying("gossip", 2.0), carrying("siena", None)) == ["1000", "250", "0"]
+
+
+def test_the_longest_bar_is_of_the_most_that_is_carried_also_below_the_base_rate() -> None:
+    assert widths(carrying("steam", 0.5), carrying("siena", None)) == ["1000", "0"]
 
 
 # Losses.

@@ -20,11 +20,12 @@ from earshot.events import Event
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.oracle.workloads import event_row, subscription_row
-from earshot.pipeline.reports import lake_replays
+from earshot.pipeline.reports import lake_replays, replays
 from earshot.pipeline.reports.catalogues import AnswerableRun, RunExplainer
 from earshot.pipeline.reports.lake_replays import LakeCatalogue, write_replays
 from earshot.pipeline.reports.recordings import Recording, records_of
 from earshot.pipeline.reports.replays import (
+    FolderCatalogue,
     _log_batches,
     _run_file,
     _shown_extent,
@@ -97,6 +98,15 @@ def test_the_range_is_the_greatest_distance_at_which_a_node_was_heard() -> None:
     assert with_range(plain, unknown, "steam") is plain
 
 
+def test_a_distance_counts_from_node_to_node_and_not_from_the_origin() -> None:
+    """3 m east and 4 m north of each other, some 100 m north of the origin."""
+    y_m = pa.array([104.0, 100.0, 100.0])
+    positions = POSITIONS.set_column(2, "x_m", pa.array([3.0, 0.0, 0.0])).set_column(3, "y_m", y_m)
+    found = world_from_tables("w", None, "n", 0, (0, 1, 0), positions, [event_row("w", world().events[0])], [], [])
+    records = records_of([batch(row(0.0, "b", Kind.RECEIVE, event="e0", peer="a"))], found)
+    assert with_range(found, records, "steam").range_m == pytest.approx(5.0)
+
+
 def test_a_range_of_a_metre_is_a_range() -> None:
     positions = POSITIONS.set_column(2, "x_m", pa.array([0.6, 0.0, 0.0])).set_column(
         3, "y_m", pa.array([0.8, 0.0, 0.0])
@@ -140,6 +150,16 @@ def test_a_folder_is_a_run_if_it_has_both_files(tmp_path: Path) -> None:
     (tmp_path / "log.parquet").write_text("nothing")
     with pytest.raises(UsageError, match=r"log.parquet is not a log: "):
         list(_log_batches(tmp_path))
+
+
+def test_a_folders_run_has_the_settings_of_its_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = {"scenario": {"name": "town", "duration_s": 10.0}, "settings": {"hop_limit": 3}}
+    (tmp_path / "run.json").write_text(json.dumps({**GOOD, **about}))
+    pq.write_table(pa.Table.from_batches([FIRST]), tmp_path / "log.parquet")
+    asked: list[Any] = []
+    monkeypatch.setattr(replays, "settings_of", lambda *given: asked.append(given))
+    FolderCatalogue([tmp_path]).answerable("world-0", tmp_path.name)
+    assert asked == [("steam", None, {"hop_limit": 3})]
 
 
 # -- recordings
@@ -238,13 +258,13 @@ def replay_of(deliveries: Any) -> Any:
 # -- a lake's runs
 
 
-def lake_of(root: Path, runs: Sequence[tuple[str, str, int]], status: str = "done") -> ArrowLake:
-    """A lake with runs, each of a workload and with a seed, and no scenario."""
+def lake_of(root: Path, runs: Sequence[tuple[str, str, int]], **more: str) -> ArrowLake:
+    """A lake with runs, each of a workload and with a seed, and no scenario; `more` is columns of each run."""
     lake = ArrowLake(root)
     for run, workload, seed in runs:
         about = {
             "scenario": "town", "workload": workload, "protocol": "steam", "variant": "steam", "settings": "{}",
-            "seed": seed, "duration_s": 10.0, "warm_up_s": 2.0, "status": status, "took_s": 0.1,
+            "seed": seed, "duration_s": 10.0, "warm_up_s": 2.0, "status": "done", "took_s": 0.1, **more,
         }  # fmt: skip
         lake.write_rows("runs", [about], run=run)
         lake.write_rows("positions", POSITIONS.to_pylist(), trace=workload)
@@ -266,6 +286,15 @@ def test_a_world_of_a_lake_has_who_is_expected_and_a_range_from_its_log(tmp_path
     ]
     assert (found.start, found.end, found.counted_from) == (0.0, 10.0, 2.0)
     assert found.range_m == pytest.approx(50.0)
+
+
+def test_a_lakes_run_shows_all_settings_of_its_protocol_and_those_given_where_nobody_knows_it(tmp_path: Path) -> None:
+    given = '{"hop_limit": 3}'
+    known = lake_of(tmp_path / "known", [("r1", "w1", 1)], protocol="flooding", settings=given)
+    unknown = lake_of(tmp_path / "unknown", [("r1", "w1", 1)], protocol="nobody-knows", settings=given)
+    assert [LakeCatalogue(lake).run("w1", "r1").settings for lake in (known, unknown)] == [
+        {"hop_limit": 3, "lifespan_s": 60.0, "memory": 4096, "jitter_s": 0.0}, {"hop_limit": 3},
+    ]  # fmt: skip
 
 
 def test_worlds_with_the_same_title_are_told_apart_by_their_keys(tmp_path: Path) -> None:

@@ -30,10 +30,12 @@ from earshot.pipeline.traces.trace_scenario import (
     check_workload,
     mean_present,
     relative_window,
+    scenario_doubts,
     scenario_from_trace,
     window_of,
 )
 from earshot.records.trajectories import Legs, Trajectories, Trajectory
+from earshot.simulation.mobility.playback import Playback
 from earshot.traces.lake_tables import TraceAbout, TraceRows
 
 ABOUT = TraceAbout("samples", 100.0, 400.0, 2.0, (0.0, 0.0, 90.0, 50.0), "abc")
@@ -251,6 +253,22 @@ def test_positions_outside_of_the_area_are_doubted_from_a_metre_on() -> None:
         )
     late = paths(("late", 999.0, 0.0, 97.0, math.inf), ("in", 5.0, 5.0, -1.0, math.inf))
     assert "5% of the positions" in _area_doubts(scenario(area=area), late)[0], "at one of twenty moments"
+
+
+def test_where_nodes_come_and_go_by_chance_those_of_seed_0_are_doubted(tmp_path: Path) -> None:
+    """Beside the trace's node a there is b, which under this seed never enters and under any other is always there."""
+    file = tmp_path / "street.csv"
+    file.write_text("node,time,x,y\na,0,5,5\na,100,5,5\n")
+    always = [(name, 5.0, 5.0, -1.0, math.inf) for name in "ab"]
+    by_chance = scenario(
+        nodes={"car": SimpleNamespace(mobility=Playback(file=file))},
+        trajectories=lambda seed: paths(*always[:1]) if seed == 0 else paths(*always),
+        area=SimpleNamespace(box=(0.0, 0.0, 100.0, 50.0)),
+        own=SimpleNamespace(rows=lambda: ([], []), start_s=None),
+    )
+    assert scenario_doubts(by_chance) == [
+        "only node a is there while events are published, from 20 to 90 s of the run: nobody else can receive them"
+    ]
 
 
 def test_events_of_publishers_that_are_not_there_are_reported() -> None:

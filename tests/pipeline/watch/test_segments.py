@@ -136,6 +136,13 @@ def test_of_two_names_of_a_segment_the_closed_one_counts(tmp_path: Path) -> None
     assert segments_in(str(tmp_path / "gone")) == {}
 
 
+def test_a_segment_that_was_just_renamed_does_not_hide_those_after_it(tmp_path: Path) -> None:
+    """A link to a file that is not there: listed, and gone where it is looked at."""
+    (tmp_path / "a.open.jsonl").symlink_to(tmp_path / "gone")
+    written(tmp_path, "b.jsonl", "ab\n")
+    assert [(session, list(some)) for session, some in segments_in(str(tmp_path)).items()] == [("b", [1])]
+
+
 def test_only_sessions_with_something_new_are_read(tmp_path: Path) -> None:
     written(tmp_path, "s.jsonl", "ab\ncd\n")
     folder = str(tmp_path)
