@@ -153,6 +153,12 @@ def test_a_key_file_holds_one_or_two_keys(tmp_path: Path) -> None:
         read_keys(tmp_path / "none")
 
 
+@pytest.mark.parametrize("keys", [(NEW, OLD[1:]), (OLD[1:], NEW)], ids=["second", "first"])
+def test_of_two_keys_neither_may_be_too_short(tmp_path: Path, keys: tuple[bytes, bytes]) -> None:
+    with pytest.raises(UsageError, match="must hold one or two keys, 64 hexadecimal digits a line"):
+        read_keys(key_file(tmp_path, *keys))
+
+
 def key_file(folder: Path, *keys: bytes) -> Path:
     path = folder / f"key-{keys[0][:2].hex()}-{len(keys)}"
     path.write_text("\n".join(key.hex() for key in keys))

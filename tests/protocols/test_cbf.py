@@ -55,6 +55,11 @@ def test_outside_its_area_an_event_waits_by_its_progress(x_m: float, y_m: float,
     assert len(machine.waiting) == (progress_m is not None)
 
 
+def test_half_a_metre_nearer_to_its_area_is_enough_to_pass_an_event_on() -> None:
+    """It waits for 0.1 s, less half a hundredth of 0.099 s."""
+    assert wait_s(node(0.5), towards(FAR)) == pytest.approx(0.099505)
+
+
 def test_an_event_that_was_inside_its_area_is_not_carried_out_of_it() -> None:
     machine = node(930.0)
     assert Drop("not-nearer", "x-0") in machine.hear(towards(FAR, from_x_m=960.0), "b", 2.0)

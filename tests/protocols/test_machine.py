@@ -114,6 +114,12 @@ def test_a_delivery_whose_hops_nobody_counted_says_minus_one() -> None:
     assert Deliver(EVENT, "s").hops == -1
 
 
+def test_a_machine_that_counts_no_hops_delivers_with_minus_one() -> None:
+    node = machine()
+    node.deliver(EVENT, "s")
+    assert node.effects() == [Deliver(EVENT, "s", -1)]
+
+
 def test_a_location_that_nobody_gave_is_the_origin_at_rest() -> None:
     assert (FixedLocation().position(3.0), FixedLocation().velocity(3.0)) == (Position(0.0, 0.0), Velocity(0.0, 0.0))
 

@@ -30,6 +30,10 @@ def test_the_factors_are_the_integrals_of_one_minus_the_distribution(l: int) -> 
     assert (printed_factor(l) == pytest.approx(two_terms)) is (l == 1)
 
 
+def test_the_printed_factor_is_a_quarter_of_the_square_and_three_times_the_number() -> None:
+    assert [printed_factor(l) for l in (1, 2, 3, 4)] == [1.0, 2.5, 4.5, 7.0]  # noqa: E741
+
+
 def walk_until_met(side: int, within: int, runs: int, seed: int) -> float:
     """The mean time until two random walks on a torus are at most `within` steps apart, from random positions."""
     random = np.random.default_rng(seed)

@@ -340,6 +340,13 @@ def test_a_node_forwards_few_reports_for_a_pair_of_regions() -> None:
     assert list(machine.hear(other, "w", 11.0)) == [Send("x", replace_packet(other, legs=2))]
 
 
+def test_a_node_forwards_as_many_reports_in_an_interval_as_the_settings_allow() -> None:
+    machine = attached(replace(SETTINGS, bridge_reports=2))
+    report = BridgeReport("z", "b", "", 1, "c")
+    onward = [Send("x", replace_packet(report, legs=2))]
+    assert [list(machine.hear(report, "w", 11.0)) for _ in range(3)] == [onward, onward, []]
+
+
 def test_a_routed_packet_goes_on_with_one_leg_and_an_event_with_one_hop_more() -> None:
     machine = attached()
     quit = Quit("z", "b", "", 3, 1.0)

@@ -149,6 +149,12 @@ def test_first_guesses_follow_the_ground_and_the_density() -> None:
     assert middle[1].first == 55.0
 
 
+@pytest.mark.parametrize(("height_m", "rendezvous"), [(640.0, 1), (640.1, 2)])
+def test_ground_of_eight_ranges_across_is_not_yet_far(height_m: float, rendezvous: int) -> None:
+    """480 m by 640 m is 800 m from corner to corner."""
+    assert GeoRendezvous.tuning(replace(AROUND, width_m=480.0, height_m=height_m))[0].first == rendezvous
+
+
 def test_the_first_beacon_comes_within_the_first_interval() -> None:
     waits = []
     for seed in range(200):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from earshot.protocols.hearsay.held_events import Copy
 from earshot.protocols.hearsay.neighbours import KnownNeighbours, Neighbour
 
 
@@ -27,6 +28,11 @@ def test_a_neighbour_goes_straight_on_at_tenths_of_a_metre_a_second() -> None:
     assert [one.place(time) for time in (8.0, 10.0, 14.0)] == [
         pytest.approx((94.0, 210.0)), (100.0, 200.0), pytest.approx((112.0, 180.0)),
     ]  # fmt: skip
+
+
+def test_a_neighbours_distance_is_from_where_it_was_when_the_copy_was_said() -> None:
+    """At 14 s it was at (112, 180): three metres east and four metres north of the copy."""
+    assert neighbour().distance_m(Copy(14.0, 109.0, 176.0)) == pytest.approx(5.0)
 
 
 def test_what_a_neighbour_says_later_puts_it_there() -> None:

@@ -82,6 +82,15 @@ def test_a_query_of_a_recursive_dtd_ends_and_can_be_read_back() -> None:
         assert Filter.parse(str(query)) == query
 
 
+@pytest.mark.parametrize(("levels", "nodes"), [(5, 31), (6, 37)])
+def test_a_query_branches_until_it_has_its_most_nodes(levels: int, nodes: int) -> None:
+    """With a branch at every node, five levels are 31 nodes. Of six levels the root and its branch are 32; the way
+    onward is then five nodes without branches."""
+    dtd = read_dtd(b"<!ELEMENT a (a | b)*><!ELEMENT b (a | b)*>", "a")
+    (query,) = drawn(dtd, QueryShape(0.0, 1.0, 0.0, (levels, levels)), 1)
+    assert len(steps_of(query.condition)) == nodes
+
+
 def test_a_steered_pool_has_the_mean_asked_for_and_no_query_without_a_match() -> None:
     source = XmlDocuments(dtd="protein")
     dtd, random = source.document_type(), Random("sample")
@@ -193,6 +202,11 @@ def test_queries_of_a_published_dtd_are_steered_too(shared_data: Path) -> None:
 def test_what_cannot_be_drawn_is_refused(make: Any, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         make()
+
+
+def test_the_settings_of_queries_become_their_shape() -> None:
+    interest = XPaths("d", p_star=0.1, p_child=0.4, p_descendant=0.3, steps=Span(2, 5))
+    assert interest.shape == QueryShape(p_star=0.1, p_child=0.4, p_descendant=0.3, steps=(2, 5))
 
 
 @pytest.mark.parametrize("steps", [1, MOST_STEPS])
