@@ -86,7 +86,7 @@ def test_a_file_that_is_wrong_or_cannot_be_written_is_left_as_it_is(run: Callabl
         run("trust", "none/trust", "--owner", A)
     with pytest.raises(UsageError, match="name what to trust or revoke"):
         run("trust", "wrong")
-    with pytest.raises(UsageError, match="cannot read none: "):
+    with pytest.raises(UsageError, match="cannot read the file none: "):
         run("show", "none")
 
 

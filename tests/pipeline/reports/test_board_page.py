@@ -342,7 +342,7 @@ def test_event_types_after_one_of_which_nothing_was_delivered_are_named_too() ->
     rankings = (
         of_type("None", verdict(delivery=0.0)), of_type("Odd", None), of_type("News", verdict("codd", 0.5)),
     )  # fmt: skip
-    both = view(row("steam", delivery_ratio=0.9), row("codd", delivery_ratio=0.5), said=verdict(), by_type=rankings)
+    both = view(row("steam", delivery_ratio=0.9), row("codd", delivery_ratio=0.5), stated=verdict(), by_type=rankings)
     assert [words for words, _ in verdict_block(both, "").parts] == ["None: nothing delivered", "News: codd 0.50"]
     (table,) = types_table(both)
     assert isinstance(table, PageTable)
@@ -362,6 +362,6 @@ def test_the_picture_names_its_cost_in_full_and_in_one_word_on_a_phone(monkeypat
         ("bytes_per_delivery", "bytes a delivery", "bytes a delivery", "B"),
     ):
         rows = [row(name, **{"delivery_ratio": 0.9, cost: 2.0}) for name in ("steam", "codd")]
-        picture(view(*rows, said=verdict()))
+        picture(view(*rows, stated=verdict()))
         assert asked == [(2, "delivery ratio", long, unit, 1080, 430), (2, "delivery ratio", short, unit, 366, 400)]
         asked.clear()
