@@ -25,12 +25,12 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     ("given", "root", "address", "delta"),
     [
         ("/data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
-        ("lake", "/work/lake", "file:/work/lake", "/work/lake/runs"),
+        ("lake", "/plans/lake", "file:/plans/lake", "/plans/lake/runs"),
         ("~/lake", "/home/ann/lake", "file:/home/ann/lake", "/home/ann/lake/runs"),
         ("file:/data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
         ("file:///data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
         ("FILE:/data/lake", "/data/lake", "file:/data/lake", "/data/lake/runs"),
-        ("C:/lake", "/work/C:/lake", "file:/work/C:/lake", "/work/C:/lake/runs"),
+        ("C:/lake", "/plans/C:/lake", "file:/plans/C:/lake", "/plans/C:/lake/runs"),
         ("s3a://bucket/lake/", "s3a://bucket/lake", "s3a://bucket/lake", "s3://bucket/lake/runs"),
         ("s3n://bucket/lake", "s3n://bucket/lake", "s3n://bucket/lake", "s3://bucket/lake/runs"),
         (
@@ -45,7 +45,7 @@ def test_an_address_is_one_for_spark_and_for_delta(
     monkeypatch: pytest.MonkeyPatch, given: str, root: str, address: str, delta: str
 ) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
-    monkeypatch.setattr("os.getcwd", lambda: "/work")
+    monkeypatch.setattr("os.getcwd", lambda: "/plans")
     folder = Folder(given)
     assert (folder.root, folder.address, folder.delta_address("runs")) == (root, address, delta)
     assert folder.local == (Path(root) if address.startswith("file:") else None)
