@@ -68,7 +68,7 @@ class Flooding(Machine):
         super().__init__(node, settings, location, random, channel)
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory, self.budgets)
-        self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
+        self.jittered = Jitter(settings.jitter_s, random, settings.memory)
 
     @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
@@ -95,7 +95,7 @@ class Flooding(Machine):
         return self.on_new(packet.event, packet.hops, now)
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        self.jittered.wake(timer)
+        self._effects += self.jittered.wake(timer)
         return self.effects()
 
     def on_new(self, event: Event, hops: int, now: float) -> Effects:
@@ -108,7 +108,7 @@ class Flooding(Machine):
         if hops >= self.settings.hop_limit:
             self.drop(DropReason.HOP_LIMIT, event.id)
         elif self.chooses_to_forward(event, now):
-            self.jittered.send(self.EventPacket(event, hops + 1), now)
+            self._effects.append(self.jittered.send(self.EventPacket(event, hops + 1), now))
         else:
             self.drop(DropReason.GOSSIP, event.id)
         return self.effects()

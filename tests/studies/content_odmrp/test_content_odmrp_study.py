@@ -229,7 +229,8 @@ def test_with_one_group_for_the_type_the_extension_costs_more_than_channels(
 def test_if_every_node_forwards_one_channel_does_not_cost_twice(before: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     def forwards(self: ContentOdmrp, data: Data, now: float) -> None:
         if self.deliver_local(data.event, data.hops, now):
-            self.mesh.pass_on(Data(data.group, data.event, data.hops + 1), data.hops, data.event, now)
+            onward = Data(data.group, data.event, data.hops + 1)
+            self._effects.append(self.mesh.pass_on(onward, data.hops, data.event, now))
 
     flips(
         STUDY.claims,

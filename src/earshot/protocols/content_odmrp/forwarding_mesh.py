@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Generic, TypeVar
 
 from earshot.errors import SettingsError
 from earshot.events import Event
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import RecentKeys, has_expired
+from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.soft_table import SoftTable
-from earshot.protocols.machine import Machine
+from earshot.protocols.machine import Drop, Effect, StartTimer
 from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, Positive, check_bounds
@@ -79,20 +81,24 @@ F = TypeVar("F", bound=Hashable)
 
 
 class ForwardingMesh(Generic[K, R, F]):
-    """One node's duplicates, routes back to sources (by key K) and forwarding flags (by key F)."""
+    """One node's duplicates, routes back to sources (by key K) and forwarding flags (by key F).
 
-    def __init__(self, machine: Machine, settings: MeshSettings, routes_limit: int, flags_limit: int) -> None:
-        self.machine = machine
+    Methods return effects for the machine to carry out.
+    """
+
+    def __init__(
+        self, settings: MeshSettings, random: Random, budgets: TableBudgets, routes_limit: int, flags_limit: int
+    ) -> None:
         self.settings = settings
         self.sequence = 0
         "The number of this node's last Join Request."
-        self.heard = RecentKeys(settings.memory, machine.budgets)
+        self.heard = RecentKeys(settings.memory, budgets)
         "Join Requests, events and answers that were handled already."
-        self.routes: SoftTable[K, R] = SoftTable(routes_limit, machine.budgets)
+        self.routes: SoftTable[K, R] = SoftTable(routes_limit, budgets)
         "The member table and the routing table in one."
-        self.flags: SoftTable[F, bool] = SoftTable(flags_limit, machine.budgets)
+        self.flags: SoftTable[F, bool] = SoftTable(flags_limit, budgets)
         "FG_Flag."
-        self.jittered = Jitter(machine, settings.jitter_s, machine.random, settings.memory)
+        self.jittered = Jitter(settings.jitter_s, random, settings.memory)
         self._expiry_scheduled = False
 
     def until(self, now: float) -> float:
@@ -103,37 +109,30 @@ class ForwardingMesh(Generic[K, R, F]):
         """Sequence numbers keep rising through a restart; otherwise peers would take new requests for old ones."""
         self.sequence = int(now * 1000)
 
-    def keep_route(self, key: K, route: R, now: float) -> None:
+    def keep_route(self, key: K, route: R, now: float) -> list[Effect]:
         """Remember the route back; where there are too many, the one that expires first is dropped."""
+        dropped: list[Effect] = []
         if self.routes.put(key, route, self.until(now)):
-            self.machine.drop(DropReason.TOO_MANY_SOURCES)
-        self.expire_later(now)
+            dropped.append(Drop(DropReason.TOO_MANY_SOURCES))
+        return [*dropped, *self.expire_later(now)]
 
-    def is_current(self, event: Event, now: float) -> bool:
-        """Whether the event may still be delivered and passed on; one that is too old is dropped."""
-        if has_expired(event, self.settings.lifespan_s, now):
-            self.machine.drop(DropReason.EXPIRED, event.id)
-            return False
-        return True
-
-    def pass_on(self, packet: Packet, hops: int, event: Event | None, now: float) -> None:
+    def pass_on(self, packet: Packet, hops: int, event: Event | None, now: float) -> Effect:
         """Broadcast what came over this many hops once more, unless it has reached the hop limit."""
         if hops < self.settings.hop_limit:
-            self.jittered.send(packet, now)
-        else:
-            self.machine.drop(DropReason.HOP_LIMIT, event.id if event else "")
+            return self.jittered.send(packet, now)
+        return Drop(DropReason.HOP_LIMIT, event.id if event else "")
 
-    def expire_later(self, now: float) -> None:
+    def expire_later(self, now: float) -> list[Effect]:
         """Soft state was added: make sure that the timer that removes it runs."""
-        if not self._expiry_scheduled:
-            self._expiry_scheduled = True
-            self.machine.start_timer("forget", at=self.until(now))
+        if self._expiry_scheduled:
+            return []
+        self._expiry_scheduled = True
+        return [StartTimer("forget", at=self.until(now))]
 
-    def expire(self, now: float, first_other_end: float = math.inf) -> None:
+    def expire(self, now: float, first_other_end: float = math.inf) -> list[Effect]:
         """Remove what was not refreshed; wake again when the next entry, here or elsewhere, expires."""
         self.routes.forget(now)
         self.flags.forget(now)
         first_end = min(self.routes.first_end, self.flags.first_end, first_other_end)
         self._expiry_scheduled = first_end < math.inf
-        if self._expiry_scheduled:
-            self.machine.start_timer("forget", at=first_end)
+        return [StartTimer("forget", at=first_end)] if self._expiry_scheduled else []

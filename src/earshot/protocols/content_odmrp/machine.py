@@ -28,7 +28,7 @@ from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import DEFAULT_SHAPE
 from earshot.geometry import Position, Velocity
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroups
@@ -291,7 +291,11 @@ class ContentOdmrp(Machine):
         self.settings: ContentOdmrpSettings = settings
         self.shape = settings.shape
         self.mesh: ForwardingMesh[str, OfferedRoute, tuple[str, int]] = ForwardingMesh(
-            self, settings, settings.sources_limit, settings.sources_limit * settings.groups_limit
+            settings,
+            random,
+            self.budgets,
+            routes_limit=settings.sources_limit,
+            flags_limit=settings.sources_limit * settings.groups_limit,
         )
         "Routes by source, flags by source and group."
         self.subscriptions = LocalSubscriptions()
@@ -356,7 +360,7 @@ class ContentOdmrp(Machine):
             case "forget":
                 self.expire(now)
             case _:
-                self.mesh.jittered.wake(timer)
+                self._effects += self.mesh.jittered.wake(timer)
         return self.effects()
 
     # What applications do.
@@ -439,7 +443,7 @@ class ContentOdmrp(Machine):
         motion = self._motion(math.inf, now)
         offers = self.groups.offered(now) if self.offers else ()
         self.broadcast(JoinRequest(self.node, self.mesh.sequence, 1, offers, event, motion))
-        self.mesh.expire_later(now)
+        self._effects += self.mesh.expire_later(now)
 
     def _is_slow(self) -> bool:
         """Whether routes would be out of date before this source used them."""
@@ -468,13 +472,13 @@ class ContentOdmrp(Machine):
         source, sequence, hops, event = request.source, request.sequence, request.hops, request.event
         lifetime_s = self._route_lifetime_s(request.motion, now)
         route = OfferedRoute(sender, sequence, hops, offers, lifetime_s, now)
-        self.mesh.keep_route(source, route, now)
+        self._effects += self.mesh.keep_route(source, route, now)
         if event is not None and self.mesh.heard.add(event.id):
             self.deliver_local(event, hops, now)
             self.local_summaries.count(event)
         if self._may_matter_beyond(event, offers, now):
             onward = JoinRequest(source, sequence, hops + 1, request.offers, event, self._motion(lifetime_s, now))
-            self.mesh.pass_on(onward, hops, event, now)
+            self._effects.append(self.mesh.pass_on(onward, hops, event, now))
         self.join(source, route, now)
 
     def _may_matter_beyond(self, event: Event | None, offers: tuple[tuple[int, Digest], ...], now: float) -> bool:
@@ -566,7 +570,8 @@ class ContentOdmrp(Machine):
         reports = fitting(self._stated(source, pending, route, now), self.node, settings.packet_bytes, self.shape)
         lifetime_s = pending.lifetime_s if settings.predict else None
         table = JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s)
-        self.mesh.jittered.send(table, now, peer=route.upstream if settings.acknowledged else None)
+        peer = route.upstream if settings.acknowledged else None
+        self._effects.append(self.mesh.jittered.send(table, now, peer))
 
     def _stated(self, source: str, pending: PendingTable, route: OfferedRoute, now: float) -> list[SummaryReport]:
         """What was gathered; next to the source, if it aggregates, one report for all that is known below."""
@@ -596,7 +601,7 @@ class ContentOdmrp(Machine):
         if table.lifetime_s is not None:
             known_s = math.inf if self.predicted_s is None else self.predicted_s
             self.predicted_s = min(known_s, table.lifetime_s)
-        self.mesh.expire_later(now)
+        self._effects += self.mesh.expire_later(now)
 
     # Section III.E, build mesh.
 
@@ -648,11 +653,12 @@ class ContentOdmrp(Machine):
         below = self.below.get(event.source)
         if self.settings.examine and (below is None or not below.wants(event, now)):
             return
-        self.mesh.pass_on(Data(data.group, event, data.hops + 1), data.hops, event, now)
+        self._effects.append(self.mesh.pass_on(Data(data.group, event, data.hops + 1), data.hops, event, now))
 
     def deliver_local(self, event: Event, hops: int, now: float) -> bool:
         """To local subscribers, by the exact filter; False where the event is too old to go on."""
-        if not self.mesh.is_current(event, now):
+        if has_expired(event, self.settings.lifespan_s, now):
+            self.drop(DropReason.EXPIRED, event.id)
             return False
         self.subscriptions.deliver_local(self, event, hops, now)
         return True
@@ -668,4 +674,5 @@ class ContentOdmrp(Machine):
         timeout_s = self.settings.forwarding_timeout_s
         self.groups.regroup(now, timeout_s)
         ends = [reports.table.first_end for reports in (self.reports, *self.below.values())]
-        self.mesh.expire(now, min(self.sent_reports.first_end, self.groups.first_end(timeout_s), *ends))
+        first_other_end = min(self.sent_reports.first_end, self.groups.first_end(timeout_s), *ends)
+        self._effects += self.mesh.expire(now, first_other_end)

@@ -19,7 +19,7 @@ from random import Random
 from earshot.errors import FilterSyntaxError, SettingsError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack, mesh_tuning
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.tuning import Surroundings, Tunable
@@ -97,7 +97,7 @@ class Odmrp(Machine):
         super().__init__(node, settings, location, random, channel)
         self.settings: OdmrpSettings = settings
         self.mesh: ForwardingMesh[tuple[str, int], RouteBack, int] = ForwardingMesh(
-            self, settings, routes_limit=settings.memory, flags_limit=len(settings.channels) + 1
+            settings, random, self.budgets, routes_limit=settings.memory, flags_limit=len(settings.channels) + 1
         )
         "Routes by source and channel, flags by channel."
         self.subscriptions = LocalSubscriptions()
@@ -130,9 +130,9 @@ class Odmrp(Machine):
 
     def wake(self, timer: Timer, now: float) -> Effects:
         if timer == "forget":
-            self.mesh.expire(now)
+            self._effects += self.mesh.expire(now)
         else:
-            self.mesh.jittered.wake(timer)
+            self._effects += self.mesh.jittered.wake(timer)
         return self.effects()
 
     # What applications do.
@@ -176,12 +176,12 @@ class Odmrp(Machine):
     def on_join_request(self, request: JoinRequest, sender: str, now: float) -> None:
         """Remember the route back, pass the request on, answer it where this node is a member."""
         source, channel, event = request.source, request.channel, request.event
-        self.mesh.keep_route((source, channel), RouteBack(sender, request.sequence), now)
+        self._effects += self.mesh.keep_route((source, channel), RouteBack(sender, request.sequence), now)
         if event is not None:
             self.mesh.heard.add((channel, event.id))
             self.deliver_once(event, request.hops, now)
         onward = JoinRequest(source, channel, request.sequence, request.hops + 1, event)
-        self.mesh.pass_on(onward, request.hops, event, now)
+        self._effects.append(self.mesh.pass_on(onward, request.hops, event, now))
         if channel in self.joined:
             self.send_join_table(channel, [source], now)
 
@@ -207,16 +207,18 @@ class Odmrp(Machine):
             if route is not None and self.mesh.heard.add((source, channel, route.sequence, "answered")):
                 next_hops[source] = route.upstream
         if next_hops:
-            self.mesh.jittered.send(JoinTable(channel, next_hops), now)
+            self._effects.append(self.mesh.jittered.send(JoinTable(channel, next_hops), now))
 
     def on_data(self, data: Data, now: float) -> None:
         """Deliver to local subscribers; pass on while the channel's forwarding flag is set."""
         if self.deliver_once(data.event, data.hops, now) and self.mesh.flags.holds(data.channel, now):
-            self.mesh.pass_on(Data(data.channel, data.event, data.hops + 1), data.hops, data.event, now)
+            onward = Data(data.channel, data.event, data.hops + 1)
+            self._effects.append(self.mesh.pass_on(onward, data.hops, data.event, now))
 
     def deliver_once(self, event: Event, hops: int, now: float) -> bool:
         """To local subscribers, on whichever channel it comes first; False where it is too old to go on."""
-        if not self.mesh.is_current(event, now):
+        if has_expired(event, self.settings.lifespan_s, now):
+            self.drop(DropReason.EXPIRED, event.id)
             return False
         if self.delivered.add(event.id):
             self.subscriptions.deliver_local(self, event, hops, now)

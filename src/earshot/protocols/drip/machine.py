@@ -61,7 +61,7 @@ class Drip(Machine):
         self.local_broker = ""
         "The broker that this node is attached to; a broker is its own."
         self.sequence = 0
-        self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
+        self.jittered = Jitter(settings.jitter_s, random, settings.memory)
         self.forwarding: dict[str, tuple[packets.BrokerAnnouncement, float]] = {}
         "For each broker the announcement that waits to be forwarded, and since when."
         self.copies_heard: dict[str, int] = {}
@@ -154,7 +154,7 @@ class Drip(Machine):
             case "stranded":
                 self.carry_out(self.copies.try_again(self._next_hops(now), now), now)
             case _:
-                self.jittered.wake(timer)
+                self._effects += self.jittered.wake(timer)
         return self.effects()
 
     def start(self, now: float) -> Effects:
@@ -324,7 +324,7 @@ class Drip(Machine):
         """A node is no longer a broker: each node that had it on its list removes it and forwards this."""
         if self.regions.retire(retirement.broker, retirement.sequence, now):
             self.forwarding.pop(retirement.broker, None)
-            self.jittered.send(retirement, now)
+            self._effects.append(self.jittered.send(retirement, now))
             self._settle(now)
 
     def _settle(self, now: float) -> None:
@@ -441,7 +441,7 @@ class Drip(Machine):
             return
         self.deliver_local(event, packet.hops, now)
         if packet.region == self.local_broker and packet.hops < self.settings.hop_limit:
-            self.jittered.send(structs.replace(packet, hops=packet.hops + 1), now)
+            self._effects.append(self.jittered.send(structs.replace(packet, hops=packet.hops + 1), now))
 
     def deliver_local(self, event: Event, hops: int, now: float) -> None:
         """Deliver the event once to this node's subscriptions that accept it."""
