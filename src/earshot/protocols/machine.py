@@ -156,6 +156,13 @@ class FixedLocation:
         return self.moving
 
 
+def viewer_at(location: Location, event: Event, now: float) -> Viewer:
+    """A node as a subscriber when the event was published: where it was and how it moved. An event from a clock that
+    runs ahead is judged now."""
+    time = event.time if event.time < now else now
+    return Viewer(location.position(time), location.velocity(time))
+
+
 class Channel(Protocol):
     """The channel around this node, as its host measures it. A machine that would send much may ask it first."""
 
@@ -324,7 +331,5 @@ class Machine:
     # What a machine knows about itself.
 
     def viewer_at(self, event: Event, now: float) -> Viewer:
-        """This node as a subscriber when the event was published: where it was and how it moved. An event
-        from a clock that runs ahead is judged now."""
-        time = event.time if event.time < now else now
-        return Viewer(self.location.position(time), self.location.velocity(time))
+        """This node as a subscriber when the event was published."""
+        return viewer_at(self.location, event, now)

@@ -87,7 +87,15 @@ class Steam(Machine):
         self.rounds_run = False
         self.recent_events = RecentKeys(settings.seen_limit, self.budgets)
         self.recovery = Recovery(
-            self, settings, self.announcements, self.relevant, self.subscriptions, self.recent_events
+            node,
+            settings,
+            location,
+            random,
+            self.budgets,
+            self.announcements,
+            self.relevant,
+            self.subscriptions,
+            self.recent_events,
         )
         "What the prototype did not have."
 
@@ -117,9 +125,9 @@ class Steam(Machine):
             case ProximityQuestion():
                 self.on_question(packet, now)
             case RecoveryRequest():
-                self.recovery.on_request(packet, now)
+                self._effects += self.recovery.on_request(packet, now)
             case Recovered():
-                self.recovery.on_recovered(packet, now)
+                self._effects += self.recovery.on_recovered(packet, now)
         return self.effects()
 
     def wake(self, timer: Timer, now: float) -> Effects:
@@ -133,7 +141,7 @@ class Steam(Machine):
             case ("forward", str(event)):
                 self.forward(event)
             case ("recover", str(producer), str(subject)):
-                self.recovery.recover((producer, subject), now)
+                self._effects += self.recovery.recover((producer, subject), now)
         return self.effects()
 
     # Announcing and raising: the producer, sections 3.2 and 4.3.
@@ -218,7 +226,7 @@ class Steam(Machine):
         if reason := unfit(event, self.settings.lifespan_s, now):
             self.drop(reason, event.id[:MAX_NAME])
             return
-        self.recovery.on_event(entry, raised, now)
+        self._effects += self.recovery.on_event(entry, raised, now)
         viewer, position = self.viewer_at(event, now), self.location.position(now)
         was_inside, is_inside = (entry.was_raised_around(event, one) for one in (viewer.position, position))
         if not (was_inside or is_inside):
@@ -402,7 +410,7 @@ class Steam(Machine):
         if known is not None and renewed and near:
             known.advert, known.via = advert, via
             known.expires_at = now + self.settings.expires_after_s(advert.interval_s)
-            self.recovery.on_beacon(known, now)
+            self._effects += self.recovery.on_beacon(known, now)
             return known
         if known is not None:
             self.forget(known)
@@ -425,7 +433,7 @@ class Steam(Machine):
             self.drop(DropReason.PROXIMITY_LIST_FULL)
         if wanted:
             self.change_membership(entry, Change.WANTED)
-            self.recovery.catch_up(entry, now)
+            self._effects += self.recovery.catch_up(entry, now)
         self.run_rounds(now)
         return entry
 
@@ -533,5 +541,5 @@ class Steam(Machine):
                 return
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        self.recovery.unreachable(packet)
+        self._effects += self.recovery.unreachable(packet)
         return self.effects()
