@@ -158,6 +158,18 @@ def test_a_stamp_without_its_summary_is_taken_to_want_everything() -> None:
 # Bad input.
 
 
+def test_reports_at_the_source_and_on_the_way_to_it_have_the_share_of_memory_of_their_machine() -> None:
+    node = extended("b")
+    node.budgets.limit(0.005)
+    node.hear(asking(cd(0, source="s")), "a", now=0.0)
+    reports = tuple(report_of(f"{number:036d}", JAZZ) for number in range(99))
+    for source in ("b", "s"):
+        node.hear(JoinTable(source, "b", (1,), reports), "c", now=0.1)
+    held = [node.reports, node.below["s"]]
+    assert [len(table) for table in held] == [(10_000 - (64 + 256)) // (100 + 256) + 1] * 2, "and one for the others"
+    assert all(9_000 < table.table.bytes <= 10_000 for table in held)
+
+
 def test_a_join_table_for_an_unknown_source_is_dropped() -> None:
     node = extended("b")
     table = JoinTable("s", "b", (1,), (report_of("c", JAZZ),))

@@ -14,6 +14,7 @@ from earshot.filters import Subscription
 from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
 from earshot.protocols.content_odmrp import reports
 from earshot.protocols.content_odmrp.forwarding_mesh import MeshSettings, mesh_tuning
@@ -198,6 +199,23 @@ def test_a_full_table_keeps_the_rest_as_one_that_wants_everything() -> None:
     assert found.wanting(Event("News", {}), 1.0) == {"a", UNKNOWN}, "who is known may change"
     found.hear(report("d", CHEAP), 10.0, 20.0)
     assert found.wanting(EVENT, 10.0) == {"d"}, "the others have fallen silent and made room"
+
+
+def test_reports_stay_within_the_budget_of_bytes_and_reporters_without_room_want_everything() -> None:
+    budgets = TableBudgets()
+    found = ReportTable(10**6, SHAPE, budgets)
+    budgets.limit(0.01)
+    names = [f"{number:036d}" for number in range(99)]
+    for name in names:
+        found.hear(report(name, CHEAP), 0.0, 10.0)
+        assert found.table.bytes <= budgets.table_bytes == 20_000
+    kept = names[: (20_000 - (64 + 256)) // (100 + 256)]
+    assert found.wanting(EVENT, 1.0) == {*kept, UNKNOWN}, "none of those that were known is forgotten"
+    assert found.wanting(Event("News", {}), 1.0) == {UNKNOWN}
+    found.hear(report(kept[0], "News"), 1.0, 10.0)
+    assert found.wanting(Event("News", {}), 1.0) == {kept[0], UNKNOWN}, "who is known may change"
+    found.hear(report(names[-1], CHEAP), 10.0, 20.0)
+    assert found.wanting(EVENT, 10.0) == {names[-1]}, "the others have fallen silent and made room"
 
 
 def test_long_summaries_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,11 @@ class SoftTable(Generic[K, V]):
         self._entries[key] = (until, value)
         return evicted
 
+    def has_bytes_for(self, *keys: K) -> bool:
+        """Whether the budget allows these keys beside all that the table holds."""
+        new_bytes = sum(key_bytes(key) + VALUE_BYTES for key in keys if key not in self._entries)
+        return self.bytes + new_bytes <= self._budgets.table_bytes
+
     def get(self, key: K, now: float) -> V | None:
         """The value, unless it has expired."""
         entry = self._entries.get(key)

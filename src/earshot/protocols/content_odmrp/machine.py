@@ -306,7 +306,7 @@ class ContentOdmrp(Machine):
         "Whether the last Join Request offered groups, so that brokers could answer it."
         self.unanswered = 0
         "Join Requests since the last answer."
-        self.reports = ReportTable(settings.reports_limit, self.shape)
+        self.reports = ReportTable(settings.reports_limit, self.shape, self.budgets)
         self.groups = ContentGroups(
             settings.groups_limit, settings.noise_limit, settings.answer_wait_s, settings.group_choice, self.reports
         )
@@ -621,7 +621,7 @@ class ContentOdmrp(Machine):
         if route is None:
             self.drop(DropReason.UNKNOWN_SOURCE)
             return
-        below = self.below.setdefault(table.source, ReportTable(self.settings.reports_limit, self.shape))
+        below = self.below.setdefault(table.source, ReportTable(self.settings.reports_limit, self.shape, self.budgets))
         for report in table.reports:
             below.hear(report, now, self.mesh.until(now))
         for group in table.groups:

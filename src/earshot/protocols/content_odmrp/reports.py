@@ -18,6 +18,7 @@ from earshot.events import Event
 from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
+from earshot.protocols.common.byte_budget import TableBudgets
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.wire import Whole, Word
 
@@ -67,11 +68,14 @@ class Reporter:
 
 
 class ReportTable:
-    """Reporters and what they want, each until it falls silent."""
+    """Reporters and what they want, each until it falls silent.
 
-    def __init__(self, capacity: int, shape: BloomShape) -> None:
+    A reporter for which there is no room is not simply forgotten, since it would miss events: `UNKNOWN` stands for it.
+    """
+
+    def __init__(self, capacity: int, shape: BloomShape, budgets: TableBudgets | None = None) -> None:
         self.capacity = capacity
-        self.table: SoftTable[str, Reporter] = SoftTable(capacity + 1)
+        self.table: SoftTable[str, Reporter] = SoftTable(capacity + 1, budgets)
         "One more place for `UNKNOWN`."
         self.shape = shape
 
@@ -87,13 +91,17 @@ class ReportTable:
         summary = read_summary(report.summary, self.shape) if report.summary else None
         if summary is not None and not summary:
             self.table.pop(report.reporter)
-        elif known is None and len(self.table) >= self.capacity:
+        elif known is None and not self._has_room(report.reporter):
             self.table.forget(now)
-            kept = len(self.table) < self.capacity
+            kept = self._has_room(report.reporter)
             reporter = Reporter(report.stamp, summary if kept else None)
             self.table.put(report.reporter if kept else UNKNOWN, reporter, until)
         else:
             self.table.put(report.reporter, Reporter(report.stamp, summary), until)
+
+    def _has_room(self, reporter: str) -> bool:
+        """Whether one more reporter may be kept, with the place of `UNKNOWN` left free."""
+        return len(self.table) < self.capacity and self.table.has_bytes_for(reporter, UNKNOWN)
 
     def wanting(self, event: Event, now: float) -> frozenset[str]:
         """The reporters that may want the event."""
