@@ -1,12 +1,12 @@
 """A field of nodes that hear each other within range, and may walk: a tabletop for cell tests."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
 from earshot.geometry import STILL, Position
-from earshot.protocols.georendezvous.cells import Cell, CellGrid
+from earshot.protocols.georendezvous.cells import Cell, CellGrid, rank
 from earshot.protocols.machine import Machine
 from earshot.protocols.tabletop import Tabletop
 
@@ -54,6 +54,11 @@ class Field(Tabletop):
         del self.machines[node]
         for other in list(self.links[node]):
             self.cut(node, other)
+
+
+def home_cell(target: Cell, populated: Iterable[Cell]) -> Cell:
+    """The populated cell responsible for the target: what routing finds without knowing them all."""
+    return min(populated, key=lambda cell: rank(cell, target))
 
 
 def in_cells(cells: dict[str, Cell], grid: CellGrid) -> dict[str, Position]:

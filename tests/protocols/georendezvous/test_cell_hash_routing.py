@@ -3,7 +3,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from cell_field import Field, Footing, in_cells, scattered
+from cell_field import Field, Footing, home_cell, in_cells, scattered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     RoutedPacket,
     Walk,
 )
-from earshot.protocols.georendezvous.cells import home_cell, largest_side_m, route
+from earshot.protocols.georendezvous.cells import largest_side_m, route
 from earshot.protocols.machine import Broadcast, Drop, Machine, Send
 from earshot.studies.georendezvous.cell_routes import CellGraph
 from sizes import sized

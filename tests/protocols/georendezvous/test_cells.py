@@ -4,6 +4,7 @@ from itertools import pairwise, product
 import networkx as nx
 import numpy as np
 import pytest
+from cell_field import home_cell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from earshot.protocols.georendezvous.cells import (
     Perimeter,
     direction_to,
     greedy_direction,
-    home_cell,
     largest_side_m,
     neighbourhood,
     rank,

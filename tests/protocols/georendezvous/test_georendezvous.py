@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from cell_field import Field, in_cells, scattered
+from cell_field import Field, home_cell, in_cells, scattered
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +14,6 @@ from earshot.errors import SettingsError, UsageError
 from earshot.filters import Subscription
 from earshot.protocols.common.local_subscriptions import event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import Heading
-from earshot.protocols.georendezvous.cells import home_cell
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.path_choice import Offer, PathChoice
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, Request

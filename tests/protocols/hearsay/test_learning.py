@@ -63,7 +63,7 @@ def test_a_hello_that_arrives_is_a_hit_at_its_distance() -> None:
     a, reach = node(10.0, 20.0)
     a.hear(hello(1, (40, 60)), "b", now=1.0)
     assert reach.taken() == [(50.0, 1.0, 0.0)]
-    assert reach.chance_at(50.0) == 1.0
+    assert reach.chances(0.0, 0.0, a.neighbours.by_name.values(), 1.0, unplaced=0.5) == [1.0]
 
 
 @pytest.mark.parametrize(

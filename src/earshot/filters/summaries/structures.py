@@ -111,16 +111,6 @@ class NumberConstraint:
                 found.append((low, high))
         return cls(tuple(found))
 
-    @property
-    def sub_ranges(self) -> tuple[Span, ...]:
-        """The paper's first array."""
-        return tuple(span for span in self.spans if span[0] < span[1])
-
-    @property
-    def equalities(self) -> tuple[float, ...]:
-        """The paper's second array."""
-        return tuple(low for low, high in self.spans if low == high)
-
     def holds(self, values: Values) -> bool:
         """Whether one of the element's numbers may lie in a sub-range."""
         if values.span is None:

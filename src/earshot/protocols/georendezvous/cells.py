@@ -10,7 +10,7 @@ cell ranks first: the home cell. Routing always ends there; the proof is in docs
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -60,11 +60,6 @@ class CellGrid:
 def rank(cell: Cell, target: Cell) -> tuple[int, int, int]:
     """How close the cell is to the target: squared distance in cells, then column and row."""
     return (cell[0] - target[0]) ** 2 + (cell[1] - target[1]) ** 2, cell[0], cell[1]
-
-
-def home_cell(target: Cell, populated: Iterable[Cell]) -> Cell:
-    """The populated cell responsible for the target: what routing finds without knowing them all."""
-    return min(populated, key=lambda cell: rank(cell, target))
 
 
 def towards(cell: Cell, direction: int) -> Cell:

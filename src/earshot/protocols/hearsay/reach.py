@@ -83,11 +83,6 @@ class Reach:
                 found.append((name, one, 1.0 - hears_it, reached))
         return found
 
-    def chance_at(self, distance_m: float) -> float:
-        """The chance that a packet is heard at that distance."""
-        step = distance_m * self._steps_per_m
-        return self._chances[int(step)] if step < FARTHEST else 0.0
-
     def observe(self, distance_m: float, hits: float, misses: float) -> None:
         """Count packets that were heard and missed at that distance."""
         step = distance_m * self._steps_per_m
