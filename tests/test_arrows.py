@@ -1,6 +1,7 @@
 """The rooms and the arrows between them (docs/architecture.md), read off the imports."""
 
 import ast
+import re
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
@@ -199,6 +200,13 @@ def test_no_two_modules_import_each_other_in_a_circle() -> None:
     }
     graph = {name: modules_imported_by(path, set(paths)) for name, path in paths.items()}
     list(TopologicalSorter(graph).static_order())  # CycleError names the cycle
+
+
+def test_every_room_says_where_to_start_reading() -> None:
+    docs = {path.parent: ast.get_docstring(ast.parse(path.read_text())) for path in FILES if path.name == "__init__.py"}
+    assert len(docs) > 30
+    said = re.compile(r"[Ss]tart\s+(reading\s+)?(with|there)\b")
+    assert [str(room) for room, doc in docs.items() if doc is None or not said.search(doc)] == []
 
 
 def test_no_module_shadows_the_standard_library() -> None:

@@ -11,6 +11,8 @@ An event is something that happened; a filter is a predicate over its type, cont
 `Node` publishes and subscribes between real hosts. Protocols, the simulator, the Spark pipeline and the
 live host have public interfaces of their own: `earshot.protocols`, `earshot.simulation`,
 `earshot.pipeline`, `earshot.live`. Errors are in `earshot.errors`.
+
+To read the code, start with `events` and `filters`, then `protocols`; docs/architecture.md shows all rooms.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -31,8 +31,9 @@ Importing this package does not load Spark. A Spark session that runs already le
 formats: `spark.read.format("gpx").load("walk.gpx")`; for one made later, call `register_sources`.
 
 Rooms, each importing only from those before it: `spark` (sessions, tasks, errors), `lake` (tables),
-`traces` (positions, contacts), `oracle` (expected receivers), `campaigns` (runs, metrics), `reports`
-(pages), `watch` (live networks).
+`traces` (positions, contacts), `oracle` (expected receivers), `campaigns` (runs, metrics), `advice`
+(which protocol), `reports` (pages), `watch` (live networks).
+Start reading with `campaigns.flow`, which calls one stage after another.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A name is an entry point of an installed distribution (`frugal`, in the group `earshot.protocols`), a class in a
 module (`frugal.machine:Frugal`), or a class in a file (`./frugal.py:Frugal`). Nothing is imported before it is
-named. `loading` finds and imports; `sources` collects the sources of what was loaded, so that a run's id contains
-them and Spark tasks run exactly them.
+named. Start with `loading`, which finds and imports; `sources` collects the sources of what was loaded, so that a
+run's id contains them and Spark tasks run exactly them.
 """
 
 from earshot.plugins.loading import (

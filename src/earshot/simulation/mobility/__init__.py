@@ -1,5 +1,8 @@
-"""Mobility: where each node is at which time. `models` has the models, `playback` follows a recorded trace, `sumo`
-runs a traffic simulation, in which `drivers` may react to events."""
+"""Mobility: where each node is at which time.
+
+Start with `models`, nodes that move by a rule; `playback` follows a recorded trace, `sumo` runs a traffic simulation,
+in which `drivers` may react to events.
+"""
 
 from earshot.records.trajectories import ALWAYS, Interval, Trajectories, Trajectory
 from earshot.simulation.mobility.models import (
