@@ -73,12 +73,12 @@ def test_a_full_backlog_drops_the_lowest_priority() -> None:
             transport = a.host.transport
             blocked: Any = BlockedSocket(transport._own)
             transport._own = blocked
-            transport._backlog_limit_bytes = 3000
+            transport._backlog.limit_bytes = 3000
             for n in range(40):
                 a.host.publish(Event("Siren", {"n": n}, priority=n % 2))
                 transport._end_turn()
-            assert set(transport._backlog) == {1}
-            assert a.drops["send-buffer-full"] == 40 - len(transport._backlog[1])
+            assert set(transport._backlog._waiting) == {1}
+            assert a.drops["send-buffer-full"] == 40 - len(transport._backlog)
             blocked.blocked = False
 
     asyncio.run(run())

@@ -166,7 +166,7 @@ def test_what_the_tables_of_a_machine_leave_is_enough_for_all_else() -> None:
             async with Desk(memory_bytes=memory_bytes).node("target") as target:
                 host, transport = target.host, target.host.transport
                 buffers = transport.reassembly
-                waiting = transport._pending_limit_bytes + transport._backlog_limit_bytes + buffers.total_bytes
+                waiting = transport._pending_limit_bytes + transport._backlog.limit_bytes + buffers.total_bytes
                 waiting += transport._newcomers._most_bytes + transport._unproven._most_bytes
                 remembered = buffers.finished_limit * FINISHED_BYTES + sum(transport.peers._limits) * PEER_BYTES
                 assert waiting + remembered + host._most_timers * TIMER_BYTES <= memory_bytes // 2

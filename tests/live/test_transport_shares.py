@@ -28,7 +28,7 @@ def test_each_part_of_a_transport_has_its_share_of_the_memory(megabytes: int, fi
         shares = {
             "fragments": of.reassembly.total_bytes,
             "unacknowledged": of._pending_limit_bytes,
-            "backlog": of._backlog_limit_bytes,
+            "backlog": of._backlog.limit_bytes,
             "newcomers": of._newcomers._most_bytes,
             "unproven": of._unproven._most_bytes,
         }
@@ -223,7 +223,7 @@ def test_a_backlog_goes_on_after_a_datagram_that_cannot_be_sent_and_then_leaves_
     desk.socket.refuses = BlockingIOError()
     for name in "ab":
         desk.transport._post(None, desk.transport._frame(None, [name.encode()]), [])
-    assert (desk.loop.watched, desk.transport.congested, desk.transport._backlog_count) == (["writer"], True, 2)
+    assert (desk.loop.watched, desk.transport.congested, len(desk.transport._backlog)) == (["writer"], True, 2)
     waiting = desk.transport.backlog_bytes
     desk.transport._send_backlog()
     assert (desk.transport.backlog_bytes, desk.host.drops) == (waiting, []), "the socket takes nothing yet"

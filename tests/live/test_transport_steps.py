@@ -19,6 +19,7 @@ from earshot.geometry import Position
 from earshot.live import datagrams, transport
 from earshot.live.datagrams import HEADER_BYTES, MAX_PACKETS, Challenge, Echo, Fragment, Frame, Goodbye
 from earshot.live.network import NetworkSettings
+from earshot.live.newcomers import WAITING_BYTES
 from earshot.live.peers import Peer, digest_of
 from earshot.live.transport import EXPEDITED, Transport
 from earshot.live.trust import Refused
@@ -357,7 +358,7 @@ def test_what_the_socket_does_not_take_waits_and_the_highest_priority_goes_first
 @in_a_loop
 def test_a_full_backlog_drops_the_last_of_the_lowest_priority_or_the_new_one() -> None:
     desk = Desk()
-    desk.transport._backlog_limit_bytes = 3 * (10 + transport.WAITING_BYTES)
+    desk.transport._backlog.limit_bytes = 3 * (10 + WAITING_BYTES)
     desk.socket.refuses = BlockingIOError()
     for name, priority in ((b"a", 0), (b"b", 0), (b"c", 1)):
         desk.transport._transmit(name * 10, THERE, priority)
@@ -374,7 +375,7 @@ def test_a_full_backlog_drops_the_last_of_the_lowest_priority_or_the_new_one() -
 def test_small_datagrams_that_wait_take_no_more_memory_than_the_backlog_may() -> None:
     """Each has an address of its own: of a datagram of 14 bytes, most of the memory is not its bytes."""
     desk = Desk()
-    limit_bytes = desk.transport._backlog_limit_bytes = 1_000_000
+    limit_bytes = desk.transport._backlog.limit_bytes = 1_000_000
     desk.socket.refuses = BlockingIOError()
     desk.transport._transmit(b"first", THERE)
     tracemalloc.start()
@@ -397,8 +398,7 @@ def test_a_datagram_that_cannot_be_sent_is_a_drop_and_one_warning(caplog: pytest
             desk.transport._transmit(b"a", THERE)
     assert [one.getMessage() for one in caplog.records] == ["me: cannot send to 127.0.0.1:9: Network is unreachable"]
     assert desk.host.drops == [DropReason.SEND_FAILED] * 2
-    desk.transport._backlog, desk.transport._backlog_bytes = {0: transport.deque([(b"b", THERE)])}, 1
-    desk.transport._backlog_count = 1
+    assert desk.transport._backlog.put(b"b", THERE, 0) == 0
     desk.transport._send_backlog()
     assert (desk.host.drops, desk.transport.backlog_bytes) == ([DropReason.SEND_FAILED] * 3, 0)
 

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -38,8 +37,9 @@ from earshot.live.datagrams import (
 )
 from earshot.live.identity import Identity
 from earshot.live.network import NetworkSettings
-from earshot.live.newcomers import PROOF_S, WAITING_BYTES, NewcomerQueue, UnprovenDatagrams
+from earshot.live.newcomers import PROOF_S, NewcomerQueue, UnprovenDatagrams
 from earshot.live.peers import Peer, PeerLimits, Peers, RateLimits, digest_of
+from earshot.live.send_backlog import SendBacklog
 from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import Gate, MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
@@ -147,8 +147,6 @@ class Transport:
         )
         self._pending_limit_bytes = network.memory_bytes // 8
         "The most bytes of packets that wait for their acknowledgement."
-        self._backlog_limit_bytes = network.memory_bytes // 16
-        "The most bytes of datagrams that wait for the socket."
         self._pending_bytes = 0
         self.address: Address = ("", 0)
         self.joined: set[int] = set()
@@ -179,10 +177,7 @@ class Transport:
         "By destination and priority."
         self._acks: dict[str, list[int]] = {}
         self._pending: dict[int, _Pending] = {}
-        self._backlog: dict[int, deque[tuple[bytes, Address]]] = {}
-        "By priority, the datagrams that wait for the socket."
-        self._backlog_bytes = 0
-        self._backlog_count = 0
+        self._backlog = SendBacklog(network.memory_bytes // 16)
         self._turn_open = False
         self._buffer = bytearray(MAX_DATAGRAM_BYTES + 1)
         self._view = memoryview(self._buffer)
@@ -451,17 +446,8 @@ class Transport:
                 self._listener.dropped(DropReason.SEND_FAILED)
                 self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
-        while (
-            self._backlog_bytes + len(datagram) + WAITING_BYTES * (self._backlog_count + 1) > self._backlog_limit_bytes
-        ):
-            lowest = min(self._backlog, default=priority)
+        for _ in range(self._backlog.put(datagram, address, priority)):
             self._listener.dropped(DropReason.SEND_BUFFER_FULL)
-            if lowest >= priority:
-                return
-            self._take(lowest, last=True)
-        self._backlog.setdefault(priority, deque()).append((datagram, address))
-        self._backlog_bytes += len(datagram)
-        self._backlog_count += 1
 
     def _send_now(self, datagram: bytes, address: Address, priority: int) -> None:
         assert self._own is not None
@@ -470,33 +456,23 @@ class Transport:
         else:
             self._own.sendto(datagram, address)
 
-    def _take(self, priority: int, last: bool = False) -> None:
-        """Remove the first datagram of this priority from the backlog, or the last one."""
-        waiting = self._backlog[priority]
-        datagram, _ = waiting.pop() if last else waiting.popleft()
-        self._backlog_bytes -= len(datagram)
-        self._backlog_count -= 1
-        if not waiting:
-            del self._backlog[priority]
-
     def _send_backlog(self) -> None:
         """Send what waits for the socket: the highest priority first, and the oldest first."""
         assert self._own is not None
         while self._backlog:
-            priority = max(self._backlog)
             try:
-                self._send_now(*self._backlog[priority][0], priority)
+                self._send_now(*self._backlog.first())
             except BlockingIOError:
                 return
             except OSError:
                 self._listener.dropped(DropReason.SEND_FAILED)
-            self._take(priority)
+            self._backlog.remove_first()
         self._loop.remove_writer(self._own)
 
     @property
     def backlog_bytes(self) -> int:
         """How many bytes wait for the socket."""
-        return self._backlog_bytes
+        return self._backlog.bytes
 
     @property
     def congested(self) -> bool:
