@@ -22,6 +22,7 @@ from earshot.studies.content_odmrp import worlds
 from earshot.studies.content_odmrp.runs import (
     changes,
     conversion,
+    matching,
     moving,
     regrouping,
     summaries,
@@ -94,6 +95,20 @@ def test_conversion_is_measured_on_what_matches() -> None:
     (row,) = conversion({"elements": 60, "seed": 0})
     assert row["matches"] is True
     assert row["event_us"] > row["comparison_us"] > 0
+
+
+def test_one_channel_costs_more_only_where_the_matches_saved_cost_more_than_the_conversion() -> None:
+    rows = rows_of(matching, {"seed": 0})
+    assert [(row["brokers"], row["wanted_by"], row["passed"]) for row in rows] == [(5, 1, 1)] * 3
+    assert all(row["converting_us"] > 0 and row["reading_us"] > 0 and row["comparing_us"] > 0 for row in rows)
+    # Four matches of 10 us are saved, and four of 50 us if the message is read too.
+    for converting, expected in ((30.0, [True, True]), (50.0, [True, False]), (250.0, [False, False])):
+        times = {"reading_us": 40.0, "matching_us": 10.0, "converting_us": converting, "comparing_us": 1.0}
+        readings = finding("ODMRP with one channel", matching=[{**row, **times} for row in rows]).readings
+        assert [reading.holds for reading in readings] == expected
+    # Brokers that match nothing cost nothing.
+    free = [{**row, "reading_us": 0.0, "matching_us": 0.0} for row in rows]
+    assert [one.holds for one in finding("ODMRP with one channel", matching=free).readings] == [False, False]
 
 
 @pytest.mark.parametrize("world", ["alternating", "flapping", "flapping mesh", "walking"])

@@ -20,7 +20,7 @@ from earshot.simulation.scenario.library import load_scenario
 from earshot.studies.drip import analysis_claims, claims
 from earshot.studies.drip.claims import moves
 from earshot.studies.drip.run_log import RunLog, _total_wait
-from earshot.studies.drip.runs import grown, simulated, walks
+from earshot.studies.drip.runs import _of_one_subscriber, grown, simulated, walks
 from earshot.studies.drip.study import EPIDEMIC_IGNORES, POINTS, RADIOS, SMALL, STUDY, VARIANTS
 from earshot.studies.study import Finding, judge, study
 
@@ -91,8 +91,11 @@ def both(of: Callable[[int, int], float]) -> dict[str, Callable[[int, int], floa
 
 
 def test_claims_about_coverage_and_delay_can_hold_and_fail() -> None:
-    as_paper = grid(coverage=lambda k, m: m / k, **both(lambda k, m: k / m))
-    against = grid(coverage=lambda k, m: k / m, **both(lambda k, m: m / k))
+    def runs(covered: Callable[[int, int], float], delay: Callable[[int, int], float]) -> list[dict[str, Any]]:
+        return grid(coverage=covered, coverage_then=covered, **both(delay))
+
+    as_paper = runs(lambda k, m: m / k, lambda k, m: k / m)
+    against = runs(lambda k, m: k / m, lambda k, m: m / k)
     for rows, holds in ((as_paper, True), (against, False)):
         assert finding("Broker coverage grows", coverage=rows).holds is holds
         assert finding("Broker coverage falls", coverage=rows).holds is holds
@@ -142,7 +145,7 @@ def test_an_equation_that_follows_would_be_reported_so(monkeypatch: pytest.Monke
 
 def test_more_copies_need_both_more_transmission_and_more_memory() -> None:
     for held, holds in ((lambda _, m: 3.0 + m, True), (lambda *_: 3.0, False)):
-        rows = grid(cost=lambda _, m: 100.0 * m, held=held)
+        rows = grid(cost=lambda _, m: 100.0 * m, held=held, held_then=lambda _, m: 2.0 + m)
         assert finding("More copies need more", coverage=rows).holds is holds
 
 
@@ -167,8 +170,70 @@ def test_about_five_subscribers_want_an_event() -> None:
     subscriptions = [what for what in work if isinstance(what, Subscription)]
     wanted = sum(one.filter.matches(event) for event in events for one in subscriptions)
     assert wanted / len(events) == pytest.approx(5.0, abs=0.5)
-    rows = grid(held_more=lambda *_: 0.4, held=lambda *_: 6.0, held_most=lambda *_: 20)
-    assert finding("Even in the worst case", coverage=rows, settings=[]).reason.startswith("about five subscribers")
+    rows = grid(held_more=lambda *_: 0.4, held_then=lambda *_: 6.0, held_most=lambda *_: 20)
+    *_, reading = finding("Even in the worst case", coverage=rows, settings=[], **{"one subscriber": one()}).readings
+    assert reading.reason.startswith("about five subscribers")
+
+
+def one(then: float = 0.0, end: float = 0.0, source: float = 0.0) -> list[dict[str, Any]]:
+    """Runs of events that one node wants; the shares of the deliveries at which more than m + l brokers hold one."""
+    columns = {"one_deliveries": 9, "one_held_then": 3.0, "one_held_end": 5.0, "one_most_then": 6, "one_most_end": 7}
+    shares = {"one_more_then": then, "one_more_end": end}
+    shares |= {f"{column}_with_source": share + source for column, share in shares.items()}
+    return [{"seed": 0, "units": 15, **columns, **shares}]
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ({}, [True, True, True, True]),
+        ({"source": 0.1}, [True, False, True, False]),
+        ({"end": 0.1}, [True, True, False, False]),
+        ({"then": 0.1}, [False, False, True, True]),
+    ],
+)
+def test_at_most_m_and_l_brokers_are_counted_for_events_of_one_subscriber(
+    shares: dict[str, float], expected: list[bool]
+) -> None:
+    rows = grid(held_more=lambda *_: 0.4, held_then=lambda *_: 6.0, held_most=lambda *_: 20)
+    # A run in which nothing was delivered says nothing.
+    silent = [{**row, "one_deliveries": 0, "one_more_then": None} for row in one()]
+    *readings, _ = finding(
+        "Even in the worst case", coverage=rows, settings=[], **{"one subscriber": [*one(**shares), *silent]}
+    ).readings
+    assert [reading.holds for reading in readings] == expected
+    assert " of 9 deliveries; 3.0 brokers on average, at most 6" in readings[0].measured
+    assert " of 9 deliveries; 5.0 brokers on average, at most 7" in readings[2].measured
+
+
+def test_brokers_are_counted_when_an_event_is_delivered_and_in_the_end() -> None:
+    log = object.__new__(RunLog)
+    log.result = SimpleNamespace(published=[SimpleNamespace(id="x"), SimpleNamespace(id="y"), SimpleNamespace(id="z")])  # type: ignore[assignment]
+    log.copies = {"x": {"a": 1.0, "b": 3.0, "c": 9.0}, "y": {"a": 2.0}, "z": {"a": 0.0, "b": 0.0}}  # type: ignore[assignment]
+    log.first = {(0, 7): 3.0, (0, 8): 4.0, (1, 7): 5.0}
+    log.expected = {(0, 7): 1.0, (0, 8): 1.0, (1, 7): 2.0, (2, 7): 0.0}
+    # A copy that a broker gets at the moment of delivery counts.
+    assert list(log.copies_then()) == [(0, 2), (0, 2), (1, 1)]
+    # What nobody got is not a delivered event.
+    assert log.copies_in_the_end() == {0: 3, 1: 1}
+    assert log.of_one_subscriber() == {1, 2}
+    log.k = 4
+    # With at most one broker allowed, the source broker apart: the event of one subscriber has the source's copy only.
+    row = _of_one_subscriber(log, 1)
+    assert (row["one_deliveries"], row["one_held_then"], row["one_held_end"], row["one_most_end"]) == (1, 1.0, 1.0, 1)
+    assert (row["one_more_then"], row["one_more_then_with_source"]) == (0.0, 0.0)
+    log.copies["y"] = {"a": 2.0, "b": 3.0, "c": 6.0}
+    row = _of_one_subscriber(log, 1)
+    assert (row["one_more_then"], row["one_more_then_with_source"]) == (0.0, 1.0)
+    assert (row["one_more_end"], row["one_more_end_with_source"]) == (1.0, 1.0)
+
+
+def test_drip_has_fewer_brokers_hold_an_event_than_sf_both_at_delivery_and_in_the_end() -> None:
+    sf = [{"brokers": k, "seed": 0, "units": 15, "coverage": 1.0, "coverage_then": 0.4} for k in (10, 20, 30)]
+    for end, then, expected in ((0.5, 0.3, [True, True]), (0.5, 0.5, [True, False]), (1.0, 0.3, [False, True])):
+        drip = grid(coverage=lambda *_, end=end: end, coverage_then=lambda *_, then=then: then)
+        readings = finding("Only a subset of the brokers", delay=drip, epidemic=sf).readings
+        assert [reading.holds for reading in readings] == expected
 
 
 def test_settings_that_change_an_answer_would_show() -> None:
@@ -212,7 +277,9 @@ def test_a_run_is_measured_whole() -> None:
     assert row["handovers_per_node_s"] > 0
     assert row["fates"].get("delivered twice", 0) == 0
     assert sum(row["fates"].values()) == row["expected"] >= sum(row["across"].values())
-    assert row["held_most"] >= row["held"] >= 1
+    assert row["held_most"] >= row["held_then"] >= 1
+    assert row["held"] >= 1
+    assert row["coverage"] >= row["coverage_then"] * 0.8
     assert 0.9 <= row["attached_share"] <= 1.0
     assert 0.3 < row["nearest_share"] <= row["next_nearest_share"] <= 1.0
 

@@ -314,7 +314,12 @@ _CLIENTS = "every client is a leaf, and of f + 1 nodes f are clients"
 
 
 def _by_fan_out(rows: Rows, system: str, column: str) -> Curve:
-    return curve(rows_at(rows["fan-outs"], system=system), "fan_out", column)
+    return curve(rows_at(_fan_outs(rows), system=system), "fan_out", column)
+
+
+def _fan_outs(rows: Rows) -> list[Row]:
+    """The runs of figure 9: those of the default fan-out stand among the default's."""
+    return [*rows["fan-outs"], *(row for row in rows["default"] if row["system"] in ALL)]
 
 
 @claim(
@@ -332,13 +337,13 @@ def steep_then_flat(rows: Rows) -> Finding:
         at = line.means
         change = f"{at[4] - at[2]:+.3f} from 2 to 4, {at[max(at)] - at[4]:+.3f} from there on"
         measured = f"{sizes_of(rows['fan-outs'])}, by fan-out {line:.3f}: {change}"
-        by_seed = grouped(rows_at(rows["fan-outs"], system="codd-r"), "seed").values()
+        by_seed = grouped(rows_at(_fan_outs(rows), system="codd-r"), "seed").values()
         seeds = [{row["fan_out"]: row[column] for row in group} for group in by_seed]
         drops = [(overhead[2] - overhead[4], overhead[4] - overhead[max(at)]) for overhead in seeds]
         # A drop at first, and twice what changes beyond 4, up or down, is less than it.
         steep = every(above(estimate(first - times * later for first, later in drops), 0.0) for times in (0, 2, -2))
         why = "a wide tree mainly has fewer interior nodes; each of them has as much overhead"
-        readings.append(read_as(name, measured, steep, rows["fan-outs"], why))
+        readings.append(read_as(name, measured, steep, _fan_outs(rows), why))
     return found(*readings, series=[_by_fan_out(rows, system, "node_overhead").series(NAMES[system]) for system in ALL])
 
 
@@ -359,7 +364,7 @@ def siena_rises(rows: Rows) -> Finding:
             if column.startswith("clients")
             else ("a broker's own query does not become rarer with more clients, and the tree becomes flatter")
         )
-        readings.append(read_as(name, measured, above(fit, 0.0, surely=True), rows["fan-outs"], why))
+        readings.append(read_as(name, measured, above(fit, 0.0, surely=True), _fan_outs(rows), why))
     return found(*readings)
 
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from earshot.events import Element, Event, EventType
@@ -124,6 +124,37 @@ def conversion(case: Case) -> list[Row]:
             "matches": summary.may_match_digest(digest),
         }
     ]
+
+
+def matching(case: Case) -> list[Row]:
+    """The processor time that a message of figure 2 takes of all brokers together, with the subscriptions of figure 3:
+    to read it from XML and to match it with one subscription, to convert it, and to compare its digest with the five
+    brokers' summaries. One row for each of the three messages, in microseconds."""
+    wanted = [Filter.xpath(text) for text in FIGURE_3]
+    summaries = [Summary.of([each]) for each in wanted]
+    events = [action.what for action in worlds.tree().workload(case["seed"]) if isinstance(action.what, Event)]
+    rows: list[Row] = []
+    for place, event in enumerate(events[:MESSAGES]):
+        digest, document = Digest.of(event), event.to_xml()
+        rows.append(
+            {
+                "message": place,
+                "brokers": len(wanted),
+                "wanted_by": sum(each.matches(event) for each in wanted),
+                "passed": sum(summary.may_match_digest(digest) for summary in summaries),
+                "reading_us": _median_us(lambda document=document: document, Event.from_xml),
+                "matching_us": fmean(_median_us(lambda event=event: event, each.matches) for each in wanted),
+                "converting_us": _median_us(lambda event=event: Event(event.type, event.root), Digest.of),
+                "comparing_us": _median_us(
+                    lambda digest=digest: digest, lambda one: [each.may_match_digest(one) for each in summaries]
+                ),
+            }
+        )
+    return rows
+
+
+MESSAGES = 3
+"Figure 2's, which the source repeats."
 
 
 def _nested(names: list[str]) -> Event:

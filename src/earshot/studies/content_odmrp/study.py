@@ -14,6 +14,7 @@ from earshot.studies.content_odmrp.runs import (
     conversion,
     grain,
     growing,
+    matching,
     moving,
     regrouping,
     summaries,
@@ -81,6 +82,7 @@ EXPERIMENTS = [
         cases(elements=[1, 10, 25, 30, 50, 100, 150, 200], seed=range(3)),
         cases(elements=[10, 30, 200], seed=range(1)),
     ),
+    Experiment("matching", matching, cases(seed=range(5)), cases(seed=range(1))),
     Experiment(
         "moving",
         moving,

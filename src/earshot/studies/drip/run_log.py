@@ -112,11 +112,21 @@ class RunLog:
         """Publication to delivery, in order of size."""
         return sorted(time - self.expected[pair] for pair, time in self.first.items())
 
-    def holders(self) -> Iterator[int]:
-        """For each delivery how many brokers had held the event by then."""
+    def copies_then(self) -> Iterator[tuple[int, int]]:
+        """For each delivery its event, and how many brokers had held that by then."""
         for (event, _), time in self.first.items():
             held = self.copies[self.result.published[event].id]
-            yield sum(since <= time for since in held.values())
+            yield event, sum(since <= time for since in held.values())
+
+    def copies_in_the_end(self) -> dict[int, int]:
+        """For each delivered event how many brokers held it at some time of the run."""
+        delivered = {event for event, _ in self.first}
+        return {event: len(self.copies[self.result.published[event].id]) for event in sorted(delivered)}
+
+    def of_one_subscriber(self) -> set[int]:
+        """The events that one node wants, and no other."""
+        wanted = Counter(event for event, _ in self.expected)
+        return {event for event, receivers in wanted.items() if receivers == 1}
 
     def hops_beyond_nearest(self) -> Counter[int]:
         """For nodes that are no brokers, every few seconds after the warm-up: by how many hops their local broker is

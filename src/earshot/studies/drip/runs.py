@@ -111,7 +111,8 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
     history, summary = RunLog(scenario, result, log), summarise(scenario, result)
     l, m = case["nearest"], case["copies"]  # noqa: E741
     node_s = len(result.nodes) * (result.duration_s - result.warm_up_s)
-    delays, holders = history.delays(), list(history.holders())
+    delays, copies = history.delays(), list(history.copies_then())
+    then, end = [count for _, count in copies], history.copies_in_the_end()
     beyond = history.hops_beyond_nearest()
     every, across = history.fates()
     counts = result.counts.since(result.warm_up).packets
@@ -123,10 +124,13 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
         "delay_s": _mean(delays),
         "delay_p50_s": quantile(delays, 0.5),
         "delay_p95_s": quantile(delays, 0.95),
-        "coverage": _mean([held / history.k for held in holders]),
-        "held": _mean(holders),
-        "held_most": max(holders, default=0),
-        "held_more": _mean([float(held > m + l) for held in holders]),
+        "coverage": _mean([count / history.k for count in end.values()]),
+        "coverage_then": _mean([count / history.k for count in then]),
+        "held": _mean(list(end.values())),
+        "held_then": _mean(then),
+        "held_most": max(then, default=0),
+        "held_more": _mean([float(count > m + l) for count in then]),
+        **_of_one_subscriber(history, m + l),
         "nearest_share": beyond[0] / beyond.total() if beyond else None,
         "next_nearest_share": (beyond[0] + beyond[1]) / beyond.total() if beyond else None,
         "forwarded": announced * float(result.settings["announce_interval_s"]) / node_s,
@@ -146,6 +150,22 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
         "replacement_s": _mean(replacements),
         "replaced": len(replacements),
     }
+
+
+def _of_one_subscriber(history: RunLog, most: int) -> Row:
+    """How many brokers hold an event that one node wants: when the node gets it and in the end, and how often they are
+    more than m + l. The source broker is one of them in the columns that end in `with_source`."""
+    one, end = history.of_one_subscriber(), history.copies_in_the_end()
+    row: Row = {"one_deliveries": sum(event in one for event, _ in history.copies_then())}
+    for when, copies in (("then", history.copies_then()), ("end", end.items())):
+        held = [count for event, count in copies if event in one]
+        row |= {
+            f"one_held_{when}": _mean(held),
+            f"one_most_{when}": max(held, default=0),
+            f"one_more_{when}": _mean([float(count - 1 > most) for count in held]),
+            f"one_more_{when}_with_source": _mean([float(count > most) for count in held]),
+        }
+    return row
 
 
 def _replacements(history: RunLog, crashes: Sequence[Crash]) -> list[float]:

@@ -58,6 +58,12 @@ def _loads(rates: Sequence[float], units: int, seeds: Sequence[int]) -> list[dic
     return [{**point, "scenario": {"publish.numbers.when.rate_per_s": point["rate"]}} for point in points]
 
 
+def _one_subscriber(brokers: Sequence[int], copies: Sequence[int], units: int, seeds: Sequence[int]) -> Any:
+    """A tenth of the nodes subscribe instead of half: about as many events have one subscriber as have none."""
+    points = cases(brokers=brokers, nearest=[4], copies=copies, units=[units], seed=seeds)
+    return [{**point, "scenario": {"subscribe.intervals.chance": 0.1}} for point in points]
+
+
 RADIOS: dict[str, dict[str, Any]] = {
     "802.11b": {},
     "ideal": {"medium": {"kind": "unit-disk", "range_m": 120.0}},
@@ -103,6 +109,12 @@ STUDY = Study(
         ),
         _figure("delay", {"brokers": BROKERS, "nearest": [5], "copies": COPIES}, brokers=[10, 20]),
         _figure("coverage", {"brokers": BROKERS, "nearest": [4], "copies": COPIES}, brokers=[10, 20], copies=[1, 4]),
+        Experiment(
+            "one subscriber",
+            simulated,
+            _one_subscriber(BROKERS, COPIES, UNITS, SEEDS),
+            _small(_one_subscriber([10], [2], 60, [0])),
+        ),
         _figure("nearest", {"brokers": [20], "nearest": [1, 2, 7], "copies": [2]}, nearest=[2]),
         _figure(
             "selection", {"brokers": BROKERS, "nearest": [5], "copies": [2], "selection": ["random"]}, brokers=[10, 20]
