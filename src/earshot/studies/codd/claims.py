@@ -258,7 +258,7 @@ def the_29th_broker(rows: Rows) -> Finding:
     readings = []
     for system, tree in (("siena", "the brokers' tree as wide as f"), ("siena-binary", "the brokers' tree binary")):
         runs = rows_at(rows["default"], system=system)
-        for kind, name in (("own", "against a broker's own query"), ("clients", "clients' wishes are not overhead")):
+        for kind, name in (("own", "against a broker's own query"), ("clients", "what clients want is not overhead")):
             drops = [row[f"{kind}, with overhead"] + 1 for row in runs]
             expected = (runs[0]["nodes"] + 1) / 14
             holds = all(abs(drop - expected) <= 2 for drop in drops)
@@ -298,7 +298,7 @@ def more_leaves(rows: Rows) -> Finding:
     siena = rows_at(default, system="siena")
     reading("leaves of the tree, Siena's clients among them", default, "leaf_share", siena, _WITH_CLIENTS, _CLIENTS)
     for system, tree in trees.items():
-        for kind, words in (("clients", "clients' wishes are not overhead"), ("own", "against a broker's own query")):
+        for kind, words in (("clients", "what clients want is not overhead"), ("own", "against a broker's own query")):
             siena = [
                 {**row, "never": 1 - row[f"{kind}, with overhead"] / row["brokers"]}
                 for row in rows_at(default, system=system)

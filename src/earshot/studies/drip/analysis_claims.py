@@ -163,7 +163,7 @@ def expected_delay(rows: Rows) -> Finding:
     return found(*readings, series=series)
 
 
-REACHED = {"destinations_s": "time until all l destinations had the event, where they had"}
+REACHED = {"destinations_s": "time until all l destinations have the event, of those that all get it"}
 _UNREACHED = "destinations that were never reached are not in it"
 
 

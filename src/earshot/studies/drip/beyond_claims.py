@@ -176,10 +176,10 @@ def settings(rows: Rows) -> Finding:
                 ("delay_s", two, random),
             )
         ]
-        said = ", ".join("yes" if answer.mean < 0 else "no" for answer in answers[name])
+        answered = ", ".join("yes" if answer.mean < 0 else "no" for answer in answers[name])
         text = (
             f"coverage grows with m, falls with k; delay falls with m, rises with k, is below SF's, below random's: "
-            f"{said}; k = 20, m = 2: {mean_of(two, 'delay_s').mean:.1f} s, delivered "
+            f"{answered}; k = 20, m = 2: {mean_of(two, 'delay_s').mean:.1f} s, delivered "
             f"{mean_of(two, 'delivery_ratio').mean:.2f}; {units_of(mine)}"
         )
         # An answer is the same as surely as the less sure of the two.

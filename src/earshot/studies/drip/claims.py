@@ -35,7 +35,7 @@ from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold,
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
-figure_3a = partial(CLAIMS.claim, where="Figure 3(a), l = 4", y_label="brokers that had the event / k")
+figure_3a = partial(CLAIMS.claim, where="Figure 3(a), l = 4", y_label="brokers that hold the event / k")
 figure_3b = partial(CLAIMS.claim, where="Figure 3(b), l = 5", y_label="delay, s")
 
 LEVEL = 0.05
@@ -281,7 +281,7 @@ def cheaper(rows: Rows) -> Finding:
     "Section VI.B.2",
     "SF needs to deliver every single event to all brokers, DRIP to a subset",
     "brokers k",
-    "brokers that had the event / k",
+    "brokers that hold the event / k",
     fails_if="events go to every broker, as in SF",
 )
 def subset(rows: Rows) -> Finding:
