@@ -131,26 +131,26 @@ def matching(case: Case) -> list[Row]:
     to read it from XML and to match it with one subscription, to convert it, and to compare its digest with the five
     brokers' summaries. One row for each of the three messages, in microseconds."""
     wanted = [Filter.xpath(text) for text in FIGURE_3]
-    summaries = [Summary.of([each]) for each in wanted]
     events = [action.what for action in worlds.tree().workload(case["seed"]) if isinstance(action.what, Event)]
-    rows: list[Row] = []
-    for place, event in enumerate(events[:MESSAGES]):
-        digest, document = Digest.of(event), event.to_xml()
-        rows.append(
-            {
-                "message": place,
-                "brokers": len(wanted),
-                "wanted_by": sum(each.matches(event) for each in wanted),
-                "passed": sum(summary.may_match_digest(digest) for summary in summaries),
-                "reading_us": _median_us(lambda document=document: document, Event.from_xml),
-                "matching_us": fmean(_median_us(lambda event=event: event, each.matches) for each in wanted),
-                "converting_us": _median_us(lambda event=event: Event(event.type, event.root), Digest.of),
-                "comparing_us": _median_us(
-                    lambda digest=digest: digest, lambda one: [each.may_match_digest(one) for each in summaries]
-                ),
-            }
-        )
-    return rows
+    return [{"message": place, **_times(event, wanted)} for place, event in enumerate(events[:MESSAGES])]
+
+
+def _times(event: Event, wanted: list[Filter]) -> Row:
+    summaries = [Summary.of([each]) for each in wanted]
+    digest, document = Digest.of(event), event.to_xml()
+
+    def compare(one: Digest) -> int:
+        return sum(summary.may_match_digest(one) for summary in summaries)
+
+    return {
+        "brokers": len(wanted),
+        "wanted_by": sum(each.matches(event) for each in wanted),
+        "passed": compare(digest),
+        "reading_us": _median_us(lambda: document, Event.from_xml),
+        "matching_us": fmean(_median_us(lambda: event, each.matches) for each in wanted),
+        "converting_us": _median_us(lambda: Event(event.type, event.root), Digest.of),
+        "comparing_us": _median_us(lambda: digest, compare),
+    }
 
 
 MESSAGES = 3

@@ -156,15 +156,13 @@ def _of_one_subscriber(history: RunLog, most: int) -> Row:
     """How many brokers hold an event that one node wants: when the node gets it and in the end, and how often they are
     more than m + l. The source broker is one of them in the columns that end in `with_source`."""
     one, end = history.of_one_subscriber(), history.copies_in_the_end()
-    row: Row = {"one_deliveries": sum(event in one for event, _ in history.copies_then())}
+    row: dict[str, Any] = {"one_deliveries": sum(event in one for event, _ in history.copies_then())}
     for when, copies in (("then", history.copies_then()), ("end", end.items())):
         held = [count for event, count in copies if event in one]
-        row |= {
-            f"one_held_{when}": _mean(held),
-            f"one_most_{when}": max(held, default=0),
-            f"one_more_{when}": _mean([float(count - 1 > most) for count in held]),
-            f"one_more_{when}_with_source": _mean([float(count > most) for count in held]),
-        }
+        row[f"one_held_{when}"] = _mean(held)
+        row[f"one_most_{when}"] = max(held, default=0)
+        row[f"one_more_{when}"] = _mean([float(count - 1 > most) for count in held])
+        row[f"one_more_{when}_with_source"] = _mean([float(count > most) for count in held])
     return row
 
 
