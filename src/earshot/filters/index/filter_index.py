@@ -46,7 +46,8 @@ class FilterIndex:
         self._pattern_groups: dict[str, tuple[PlanGroup, ...]] = {}
         "By an event's type, the groups of the types with wildcards that stand for it; made when first asked."
         self._by_path: dict[PathMoves, PlanGroup] = {}
-        self._paths = PathAutomaton()
+        self._paths: PathAutomaton | None = None
+        "Made with the first path: a simulated node has an index of its own, most often without paths."
         self.given_up: Counter[Hashable] = Counter()
         "By key, how often a filter was too costly for an event and counted as not met; other filters are answered."
 
@@ -66,14 +67,14 @@ class FilterIndex:
             if isinstance(part, IndexedPlan):
                 self._group_for(part).add(part)
             else:
-                self._paths.add(part, key, is_answer=True)
+                self._add_path(part, key, is_answer=True)
 
     def remove(self, key: Hashable) -> None:
         """Remove a filter; KeyError if the key is unknown."""
         self.given_up.pop(key, None)
         for part in self._parts.pop(key):
             if not isinstance(part, IndexedPlan):
-                self._paths.remove(part, key, is_answer=True)
+                self._remove_path(part, key, is_answer=True)
                 continue
             group = self._group_for(part)
             group.remove(part)
@@ -84,7 +85,7 @@ class FilterIndex:
         """The keys of all filters the event meets, seen from the consumer `viewer` where terms need one."""
         found: set[Any] = set()
         event_values = EventValues(event)
-        if self._paths.count:
+        if self._paths is not None and self._paths.count:
             found, groups = self._paths.reached(event.root)
             for group in groups:
                 group.collect(event_values, viewer, found)
@@ -120,7 +121,7 @@ class FilterIndex:
         group = self._by_path.get(moves)
         if group is None:
             group = self._by_path[moves] = PlanGroup(in_document=True)
-            self._paths.add(moves, group, is_answer=False)
+            self._add_path(moves, group, is_answer=False)
         return group
 
     def _drop_group(self, indexed: IndexedPlan) -> None:
@@ -131,7 +132,16 @@ class FilterIndex:
                 self._patterns.remove(indexed.filter.type)
                 self._pattern_groups.clear()
         else:
-            self._paths.remove(moves, self._by_path.pop(moves), is_answer=False)
+            self._remove_path(moves, self._by_path.pop(moves), is_answer=False)
+
+    def _add_path(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
+        if self._paths is None:
+            self._paths = PathAutomaton()
+        self._paths.add(moves, result, is_answer)
+
+    def _remove_path(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
+        assert self._paths is not None, "a path is removed that was never added"
+        self._paths.remove(moves, result, is_answer)
 
 
 def _part(key: Hashable, filter: Filter, plan: Plan) -> IndexedPlan | PathMoves:
