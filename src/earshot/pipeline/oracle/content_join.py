@@ -31,6 +31,8 @@ _FOUND = "workload string, event string, time double, node string, subscription 
 _FOUND_ARROW = pa.schema(
     [(name, pa.float64() if name == "time" else pa.string()) for name in ("workload", "event", "time", *_SPAN[:4])]
 )
+_PAIR = "workload string, event string, node string, subscription string"
+_PAIR_ARROW = pa.schema([(name, pa.string()) for name in ("workload", "event", *_SPAN[:2])])
 _INDEXES_KEPT = 4
 
 
@@ -41,15 +43,19 @@ def fit_one_group(events: int | None, subscriptions: int | None) -> bool:
     return events <= EVENTS_A_SLICE and subscriptions <= SUBSCRIPTIONS_A_PART
 
 
-def candidates_by_content(subscriptions: DataFrame, one_group: bool = False) -> Callable[[DataFrame], DataFrame]:
+def candidates_by_content(
+    subscriptions: DataFrame, one_group: bool = False, pairs_only: bool = False
+) -> Callable[[DataFrame], DataFrame]:
     """Events to candidates: (workload, event, time, node, subscription, filter, region) for each subscription
     that was in force, is not the publisher's own, agrees with type and content, and whose region holds the
-    event. With `one_group`, each workload is a group: Spark counts nothing first."""
+    event. With `one_group`, each workload is a group: Spark counts nothing first. With `pairs_only`, the columns that
+    a test of places needs are left out: time, filter and region."""
 
     def transform(events: DataFrame) -> DataFrame:
+        matched, columns = (_matched_pairs, _PAIR) if pairs_only else (_matched, _FOUND)
         if one_group:
             dealt = events.groupBy("workload"), subscriptions.select("workload", *_SPAN).groupBy("workload")
-            return dealt[0].cogroup(dealt[1]).applyInArrow(_matched, _FOUND)
+            return dealt[0].cogroup(dealt[1]).applyInArrow(matched, columns)
         slices = _dealt(events, EVENTS_A_SLICE, "slices")
         parts = _dealt(subscriptions, SUBSCRIPTIONS_A_PART, "parts")
         every_slice = F.explode(F.sequence(F.lit(0), F.col("slices") - 1)).alias("slice")
@@ -65,7 +71,7 @@ def candidates_by_content(subscriptions: DataFrame, one_group: bool = False) -> 
             .select("workload", *_SPAN, F.pmod(F.hash("subscription", "node"), "parts").alias("part"), every_slice)
         )
         keys = ("workload", "slice", "part")
-        return dealt_events.groupBy(*keys).cogroup(dealt_subscriptions.groupBy(*keys)).applyInArrow(_matched, _FOUND)
+        return dealt_events.groupBy(*keys).cogroup(dealt_subscriptions.groupBy(*keys)).applyInArrow(matched, columns)
 
     return transform
 
@@ -77,24 +83,37 @@ def _dealt(table: DataFrame, size: int, name: str) -> DataFrame:
 
 def _matched(events: pa.Table, subscriptions: pa.Table) -> pa.Table:
     """One group: a slice of events and a part of the subscriptions."""
+    return _join(events, subscriptions, _FOUND_ARROW)
+
+
+def _matched_pairs(events: pa.Table, subscriptions: pa.Table) -> pa.Table:
+    """The same, without the columns that a test of places needs."""
+    return _join(events, subscriptions, _PAIR_ARROW)
+
+
+def _join(events: pa.Table, subscriptions: pa.Table, schema: pa.Schema) -> pa.Table:
     if not events.num_rows or not subscriptions.num_rows:
-        return _FOUND_ARROW.empty_table()
+        return schema.empty_table()
     known = subscriptions.select(_SPAN).sort_by([(name, "ascending") for name in ("subscription", "node", "start")])
     oracle = _oracle_of(known)
     published = list(events_of(events))
     rows, spans = oracle.candidates(published, [event.time for event in published])
-    inside = np.array(
+    has_region = np.array([span.region is not None for span in oracle.spans], dtype=bool)
+    asked = np.flatnonzero(has_region[spans])
+    outside = [
+        place
+        for place, row, span in zip(asked.tolist(), rows[asked].tolist(), spans[asked].tolist(), strict=True)
+        if not inside_region(published[row], oracle.spans[span].region)
+    ]
+    rows, spans = np.delete(rows, outside), np.delete(spans, outside)
+    matched, among = pa.array(rows), pa.array(spans)
+    return pa.Table.from_arrays(
         [
-            inside_region(published[row], oracle.spans[span].region)
-            for row, span in zip(rows.tolist(), spans.tolist(), strict=True)
+            known.column(name).take(among) if name in _SPAN else events.column(name).take(matched)
+            for name in schema.names
         ],
-        dtype=bool,
-    )
-    rows, spans = rows[inside], spans[inside]
-    chosen = events.select(["workload", "event", "time"]).take(pa.array(rows))
-    for name in _SPAN[:4]:
-        chosen = chosen.append_column(name, known.column(name).take(pa.array(spans)))
-    return chosen.cast(_FOUND_ARROW)
+        schema.names,
+    ).cast(schema)
 
 
 _oracles: dict[bytes, Oracle] = {}

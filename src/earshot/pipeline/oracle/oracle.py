@@ -65,7 +65,7 @@ def expected_receivers(
         asked = subscriptions if "asks_for_place" in subscriptions.columns else subscriptions.transform(with_demands)
         by_content = (
             events.where("area is null")
-            .transform(candidates_by_content(asked.where("not asks_for_place"), one_group))
+            .transform(candidates_by_content(asked.where("not asks_for_place"), one_group, pairs_only=True))
             .withColumn("why", F.lit("content"))
             .select(*EXPECTED.columns)
         )
