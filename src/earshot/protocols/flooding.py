@@ -66,6 +66,7 @@ class Flooding(Machine):
         channel: Channel = QUIET_CHANNEL,
     ) -> None:
         super().__init__(node, settings, location, random, channel)
+        self._packet_type = self.EventPacket  # The instance's own attribute is found faster: every packet asks for it.
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory, self.budgets)
         self.jittered = Jitter(settings.jitter_s, random, settings.memory)
@@ -90,7 +91,7 @@ class Flooding(Machine):
         return self.effects()
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        if type(packet) is not self.EventPacket or packet.event.id in self.heard.keys:
+        if type(packet) is not self._packet_type or packet.event.id in self.heard.keys:
             return NOTHING
         return self.on_new(packet.event, packet.hops, now)
 
