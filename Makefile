@@ -11,8 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
   run-check run-test run-test-all run-test-long
 
 # A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first, and gives
-# those that use Spark to the first process, those that wait for timers to the third, and the rest to the second.
-PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+# those that use Spark to the first process, those that wait for timers to the third, and the rest to the others.
+PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 demo: $(INSTALLED)
 	$(BIN)/earshot advise market-town --quick --lake demo-lake

@@ -30,6 +30,8 @@ SLOW_FIRST = (
     "pipeline/campaigns",
     "pipeline/spark",
     "pipeline",
+    "view/test_browser.py",
+    "test_base_install.py",
     "studies",
     "faults",
     "live",
@@ -47,33 +49,47 @@ def _rank(path: Path) -> int:
     return next((i for i, start in enumerate(SLOW_FIRST) if file.startswith(start)), len(SLOW_FIRST))
 
 
+SPARK, COMPUTES, WAITS = range(3)
+WAITING = ("tests/faults/", "tests/live/")
+"Their tests wait for other processes and for timers most of the time."
+WORTH_A_SESSION = 4
+"One more session takes as long to start as a file or two of tests."
+
+
+def first_kind(place: int) -> int:
+    """Which kind of files the process at this place takes first."""
+    return place if place in (SPARK, WAITS) else COMPUTES
+
+
 class ByKind(LoadFileScheduling):
-    """The first process takes the files that use Spark, the second the rest, and the third those that wait for timers;
+    """The first process takes the files that use Spark, the third those that wait for timers, and all others the rest;
     one that has finished helps.
 
-    A session takes long to start and becomes faster while it is used: one process has it, and not each. The third never
-    starts one.
+    A session takes long to start and becomes faster while it is used: one process has it, and not each. The second
+    starts another one only if several files are left for it, and those after it never do.
     """
 
+    def _place(self, node: WorkerController) -> int:
+        return sorted(int(one.gateway.id.removeprefix("gw")) for one in self.nodes).index(
+            int(node.gateway.id.removeprefix("gw"))
+        )
+
     def _assign_work_unit(self, node: WorkerController) -> None:
-        place = self.nodes.index(node)
-        if own := next((file for file in self.workqueue if kind_of(file) == place), None):
-            self.workqueue.move_to_end(own, last=False)
-        elif place == WAITS and (other := next((file for file in self.workqueue if kind_of(file) != SPARK), None)):
-            self.workqueue.move_to_end(other, last=False)
+        kinds = (first_kind(self._place(node)), COMPUTES, WAITS, SPARK)
+        file = next(file for kind in kinds for file in self.workqueue if kind_of(file) == kind)
+        self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         only_spark = all(kind_of(file) == SPARK for file in self.workqueue)
-        if self.nodes.index(node) == WAITS and only_spark and not node.shutting_down:
+        if only_spark and not self._may_use_spark(node) and not node.shutting_down:
             node.shutdown()
         else:
             super()._reschedule(node)
 
-
-SPARK, COMPUTES, WAITS = range(3)
-WAITING = ("tests/faults/", "tests/live/")
-"Their tests wait for other processes and for timers most of the time."
+    def _may_use_spark(self, node: WorkerController) -> bool:
+        place = self._place(node)
+        return place == SPARK or (place == COMPUTES and len(self.workqueue) >= WORTH_A_SESSION)
 
 
 @cache
@@ -98,8 +114,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="a long test; run it with EARSHOT_TEST_SIZE=long"))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # what was loaded stays to the end: no garbage collection needs to look at it again
+    worker = getattr(session.config, "workerinput", {}).get("workerid", "")
+    if worker and first_kind(int(worker.removeprefix("gw"))) == COMPUTES and hasattr(os, "nice"):
+        os.nice(5)  # the tests that take long by themselves go first, and these fill what they leave of the processors
 
 
 @pytest.fixture(scope="session")
