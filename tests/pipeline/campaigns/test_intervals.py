@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, differ, difference, exact, figure_of, ratio
 
@@ -26,6 +25,8 @@ def test_a_shares_interval_holds_its_mean_and_stays_between_0_and_1(values: list
 
 @given(st.lists(st.floats(1e3, 1e6), min_size=2, max_size=30))
 def test_an_unbounded_interval_is_students(values: list[float]) -> None:
+    from scipy import stats
+
     figure = figure_of(by_seed(*values))
     error = float(stats.sem(values))
     if error > 1e-6:

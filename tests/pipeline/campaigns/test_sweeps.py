@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from scipy import stats
 
 from earshot.cli import earshot
 from earshot.simulation.engine.run import run
@@ -76,6 +75,8 @@ def test_a_sweep_shows_a_point_for_each_value_equal_to_separate_runs(spark: Spar
 
 def interval(values: list[float]) -> dict[str, Any]:
     """What the leaderboard should say of these seeds."""
+    from scipy import stats
+
     error = float(stats.sem(values))
     low, high = stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=error) if error else (values[0],) * 2
     return {"mean": np.mean(values), "low": max(0.0, low), "high": min(1.0, high), "seeds": len(values)}

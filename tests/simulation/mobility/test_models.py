@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from earshot.errors import ScenarioError
 from earshot.geometry import Position
@@ -39,6 +38,8 @@ def trajectories(model: object, count: int, until_s: float = 300.0, seed: int = 
 
 
 def test_uniform_nodes_stand_anywhere_in_their_box() -> None:
+    from scipy import stats
+
     still = trajectories(Uniform(box_m=(100, 200, 300, 500)), 2000)
     x, y = still.positions(0.0).T
     assert still.static
@@ -87,6 +88,8 @@ def test_random_waypoint_never_leaves_its_box_nor_its_speeds() -> None:
 
 def test_random_waypoint_starts_in_its_steady_state() -> None:
     """Places, speeds and the share of pausing nodes at 0 are distributed as they are much later."""
+    from scipy import stats
+
     walk = trajectories(WALK, WALKERS, until_s=2000.0)
     now, later = walk.positions(0.0), walk.positions(1900.0)
     speeds_now = np.hypot(*walk.velocities(0.0).T)
@@ -107,6 +110,8 @@ def test_random_waypoint_starts_in_its_steady_state() -> None:
 
 def test_a_start_at_the_beginning_of_a_leg_would_be_noticed() -> None:
     """The same test refuses the naive start: evenly spread, all moving, speeds drawn evenly."""
+    from scipy import stats
+
     walk = trajectories(WALK, WALKERS, until_s=2000.0)
     speeds = np.hypot(*walk.velocities(1900.0).T)
     naive = np.array([Random(f"naive:{i}").uniform(1.0, 20.0) for i in range(WALKERS)])
@@ -327,6 +332,8 @@ def test_a_lane_is_walked_from_its_start_to_its_end() -> None:
 
 
 def test_vehicles_are_spread_at_random_over_their_lane_and_away_for_as_long_as_is_said() -> None:
+    from scipy import stats
+
     lane = Lane((0, 0), (1000, 0), Span(10, 10))
     road = trajectories(Lanes((lane,)), 2000)
     assert stats.kstest(road.positions(0.0)[:, 0], "uniform", (0, 1000)).pvalue > 0.01
