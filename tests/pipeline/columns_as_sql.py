@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-SETTINGS = """
-set default_null_order = 'nulls_first_on_asc_last_on_desc';
+SETTINGS = {"default_null_order": "nulls_first_on_asc_last_on_desc"}
+MACROS = """
 create macro spark_floor(x) as floor(x)::bigint;
 create macro spark_ceil(x) as ceil(x)::bigint;
 create macro spark_whole(x) as
@@ -25,7 +25,7 @@ create macro spark_shiftleft(x, bits) as spark_wrapped(x::hugeint * (1::hugeint 
 create macro spark_sequence(a, b) as generate_series(a, b, case when a <= b then 1 else -1 end);
 create macro spark_get(list, place) as list[greatest(place + 1, 0)::bigint];
 """
-"For a connection: what Spark does otherwise than DuckDB. Casts to whole numbers cut off, shifts drop bits."
+"For a database: what Spark does otherwise than DuckDB. Casts to whole numbers cut off, shifts drop bits."
 
 CASTS = {"string": "varchar", "long": "bigint", "binary": "blob", "array<string>": "varchar[]"}
 WHOLE = ("int", "integer", "long", "bigint")

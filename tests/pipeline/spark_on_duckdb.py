@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from columns_as_sql import SETTINGS, column_sql, columns_sql, condition_sql, exact
+from columns_as_sql import MACROS, SETTINGS, column_sql, columns_sql, condition_sql, exact
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -378,6 +378,14 @@ class Reader:
         )
 
 
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all sessions: what one registers is in its own cursor, which no other sees."""
+    database = duckdb.connect(config={"threads": 1, **SETTINGS})
+    database.execute(MACROS)
+    return database
+
+
 class Session:
     """In place of a Spark session: it makes frames from rows and from files. As one over Connect, it has no Java."""
 
@@ -385,8 +393,7 @@ class Session:
     _earshot_parallelism = 2
 
     def __init__(self) -> None:
-        self.connection = duckdb.connect(config={"threads": 1})
-        self.connection.execute(SETTINGS)
+        self.connection = _database().cursor()
         self.numbers = itertools.count()
         self.persisted: list[Frame] = []
         self.sources: dict[str, Any] = {}
