@@ -116,6 +116,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # what was loaded stays to the end: no garbage collection needs to look at it again
+    gc.set_threshold(10_000)  # seldom: a test leaves little in cycles, and those of memory collect it themselves
     worker = getattr(session.config, "workerinput", {}).get("workerid", "")
     if worker and first_kind(int(worker.removeprefix("gw"))) == COMPUTES and hasattr(os, "nice"):
         os.nice(5)  # the tests that take long by themselves go first, and these fill what they leave of the processors
