@@ -115,18 +115,19 @@ def coverage_by_brokers(rows: Rows) -> Finding:
 
 
 @claim(
-    "Even in the worst case at most m + l brokers have a copy of an event when its subscriber gets it",
+    "Even in the worst case at most m + l brokers have a copy of an event",
     "Section VI.B.1",
     "only m + l brokers are required to have a copy",
     fails_if="events go to every broker, as in SF",
 )
 def few_copies(rows: Rows) -> Finding:
     one = [row for row in rows["one subscriber"] if row["one_deliveries"]]
-    moved = "a subscriber that has moved names other brokers, and these get copies too"
+    moved = "the source broker adds destinations when it hears that the subscriber has moved and names other brokers"
+    beside = "the source broker has its copy beside the m carriers and the l destinations"
     readings = [
-        _held_for_one(f"events that one node wants, {moment}; the source broker {counts}", one, when, source, moved)
+        _held_for_one(f"events that one node wants, {moment}; the source broker {counts}", one, when, source, why)
         for when, moment in (("then", "when the node gets it"), ("end", "in the end"))
-        for source, counts in (("", "does not count"), ("_with_source", "counts"))
+        for source, counts, why in (("", "does not count", moved), ("_with_source", "counts", beside))
     ]
     why = "about five subscribers want an event, and each of them has its own l brokers"
     readings.append(
@@ -142,7 +143,7 @@ def _held_for_one(name: str, rows: Sequence[Row], when: str, source: str, why: s
     more, mean = mean_of(rows, f"one_more_{when}{source}"), mean_of(rows, f"one_held_{when}")
     deliveries, most = sum(row["one_deliveries"] for row in rows), max(row[f"one_most_{when}"] for row in rows)
     measured = (
-        f"more than m + l at {more.mean:.1%} of {deliveries} deliveries; {mean.mean:.1f} brokers on average, at most "
+        f"more than m + l at {more.mean:.1%} of {deliveries:,} deliveries; {mean.mean:.1f} brokers on average, at most "
         f"{most}, the source broker among them; {units_of(rows)}"
     )
     return read_as(name, measured, always(more, 0.0), rows, why)
