@@ -75,13 +75,20 @@ class ValueColumn(ABC, dict[Any, Handle]):
         return {self.row_of(value): None for value in values}
 
     def forget(self) -> None:
-        """Forget the handles of values: the cells have changed, or the matrix has moved."""
+        """Forget the handles of values: the matrix has moved."""
         self.clear()
 
-    def _renew(self) -> None:
-        """Follow a change of the cells."""
-        self.rows = np.array([*self._cells, self.nothing], np.intp)
-        self.forget()
+    def _insert_cell(self, place: int, row: int) -> None:
+        """Insert a cell with this row. (To make the array anew from the list takes ten times as long.)"""
+        self._cells.insert(place, row)
+        self.rows = np.concatenate((self.rows[:place], (row,), self.rows[place:]))
+        self.clear()
+
+    def _delete_cell(self, place: int) -> None:
+        """Delete a cell and free its row."""
+        self._bits.free_row(self._cells.pop(place))
+        self.rows = np.concatenate((self.rows[:place], self.rows[place + 1 :]))
+        self.clear()
 
 
 class SameColumn(ValueColumn):
@@ -132,20 +139,23 @@ class SameColumn(ValueColumn):
     def _add_cell(self, wanted: Any) -> int:
         place = self._places[wanted] = len(self._cells)
         self._wanted.append(wanted)
-        self._cells.append(self._bits.new_row(like=self.nothing))
+        self._insert_cell(place, self._bits.new_row(like=self.nothing))
         self._uses[wanted] = 0
-        self._renew()
         return place
 
     def _drop_cell(self, wanted: Any) -> None:
         """Drop the cell of a value that no test names any longer; the last cell takes its place."""
         del self._uses[wanted]
         place = self._places[wanted]
-        self._bits.free_row(self._cells[place])
-        last = self._wanted[-1]
-        self._wanted[place], self._cells[place], self._places[last] = last, self._cells[-1], place
-        del self._wanted[-1], self._cells[-1], self._places[wanted]
-        self._renew()
+        last = self._wanted.pop()
+        end = len(self._wanted)
+        self._places[last] = place
+        del self._places[wanted]
+        if place < end:
+            self._wanted[place] = last
+            for rows in (self._cells, self.rows):
+                rows[place], rows[end] = rows[end], rows[place]
+        self._delete_cell(end)
 
 
 class RangeColumn(ValueColumn):
@@ -157,17 +167,21 @@ class RangeColumn(ValueColumn):
         self._bounds: list[float] = []
         self._uses = {NO_BOUND: 1}
         "How many ranges start or end at a bound."
-        self._cells = [bits.new_row()]
         self._handles: list[Handle] = []
-        "Those of the cells."
+        "Those of the cells; none until a value asks, since the matrix moves often while filters are added."
+        self._insert_cell(0, bits.new_row())
         self._rounded: dict[int, int] = {}
         "By slot, the bounds that were rounded: bit i for bound i."
-        self._renew()
 
     def __missing__(self, value: Value) -> Handle:
         # Fractions seldom repeat: looking them up costs less than remembering them.
         if type(value) is float and value == value:
-            return self._handles[bisect_right(self._bounds, value)]
+            place = bisect_right(self._bounds, value)
+            try:
+                return self._handles[place]
+            except IndexError:
+                self._handles = [self._bits.handles[row] for row in self._cells]
+                return self._handles[place]
         return super().__missing__(value)
 
     def row_of(self, value: Value) -> int:
@@ -184,7 +198,16 @@ class RangeColumn(ValueColumn):
 
     def forget(self) -> None:
         super().forget()
-        self._handles = [self._bits.handles[row] for row in self._cells]
+        self._handles = []
+
+    def _insert_cell(self, place: int, row: int) -> None:
+        if self._handles:  # If the new row moved the matrix, all of them are forgotten before an event comes.
+            self._handles.insert(place, self._bits.handles[row])
+        super()._insert_cell(place, row)
+
+    def _delete_cell(self, place: int) -> None:
+        del self._handles[place : place + 1]
+        super()._delete_cell(place)
 
     def add(self, slot: int, test: Between) -> bool:
         rounded = 0
@@ -220,8 +243,7 @@ class RangeColumn(ValueColumn):
         self._uses[bound] = 0
         place = bisect_left(self._bounds, bound)
         self._bounds.insert(place, bound)
-        self._cells.insert(place, self._bits.new_row(like=self._cells[place]))
-        self._renew()
+        self._insert_cell(place, self._bits.new_row(like=self._cells[place]))
         return True
 
     def _join_at(self, bound: float) -> None:
@@ -229,10 +251,9 @@ class RangeColumn(ValueColumn):
         del self._uses[bound]
         place = bisect_left(self._bounds, bound)
         del self._bounds[place]
-        row = self._cells.pop(place + 1)
-        self._bits.words[self._cells[place]] |= self._bits.words[row]
-        self._bits.free_row(row)
-        self._renew()
+        words = self._bits.words
+        words[self._cells[place]] |= words[self._cells[place + 1]]
+        self._delete_cell(place + 1)
 
 
 def _bounds(test: Between) -> tuple[float, float]:
