@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from earshot.events import Element
 from earshot.filters.language.evaluation import evaluated
@@ -194,6 +195,10 @@ def _path(path: PathExpression) -> LocationPath | None:
     steps: list[PathStep] = []
     anywhere = False
     for step in path.steps:
+        if step.test == NAMED and step.axis == "child" and not step.predicates:
+            steps.append(_child(Axis.DESCENDANT if anywhere else Axis.CHILD, step.name))
+            anywhere = False
+            continue
         if step == ANYWHERE_BELOW:
             anywhere = True
             continue
@@ -214,6 +219,12 @@ def _path(path: PathExpression) -> LocationPath | None:
     if anywhere or (path.absolute and not steps):
         return None
     return LocationPath(path.absolute, tuple(steps)) if steps else _SELF
+
+
+@lru_cache(maxsize=1024)
+def _child(axis: Axis, name: str) -> PathStep:
+    """The step to elements of a name. Many paths have the same few, and share them."""
+    return PathStep(axis, NodeKind.ELEMENT, name)
 
 
 def _step(step: AxisStep, anywhere: bool) -> PathStep | None:

@@ -20,11 +20,15 @@ _NAME_START = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-_NAME = re.compile(f"[{_NAME_START}][{_NAME_START}0-9.\\-\u00b7\u0300-\u036f\u203f\u2040]*")
+_NAME_CHARACTERS = f"{_NAME_START}0-9.\\-\u00b7\u0300-\u036f\u203f\u2040"
+_NAME = re.compile(f"[{_NAME_START}][{_NAME_CHARACTERS}]*")
 "A name as XML 1.0 has it, without the colon."
 _LEVELS = re.compile(f"(?:[{_NAME_START}0-9.+\\-]+|\\*\\*?)(?:/(?:[{_NAME_START}0-9.+\\-]+|\\*\\*?))+")
 "An event type with levels, as in traffic/*/jam."
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_PLAIN_STEP = re.compile(f"({_NAME.pattern}|\\*)[ \\t\\r\\n]*([:(\\[]?)")
+"A step, and what follows where it is an axis, a prefix or a call, or has predicates."
+_OPERATOR = re.compile(f"!=|<=|>=|[=<>+*\\-]|(?:div|mod)(?![{_NAME_CHARACTERS}])")
 _COMPARISON = re.compile(r"!=|<=|>=|=|<|>")
 _STRING = re.compile(r'"[^"]*(?:""[^"]*)*"' r"|'[^']*(?:''[^']*)*'")
 
@@ -62,10 +66,12 @@ class Parser:
 
     def take(self, symbol: str) -> bool:
         """Read the symbol if it is next."""
-        if not self.sees(symbol):
+        text, at = self.text, self.at
+        if not text.startswith(symbol, at):
             return False
-        self.at += len(symbol)
-        self.blanks()
+        self.at = at = at + len(symbol)
+        if text[at : at + 1].isspace():  # Most often none follow, and the check is quick.
+            self.blanks()
         return True
 
     def expect(self, symbol: str, why: str) -> None:
@@ -104,6 +110,19 @@ class Parser:
             return None
         self.take(found[0])
         return found[0]
+
+    def operator(self) -> str | None:
+        """The next operator of XPath between two values, without reading it."""
+        found = _OPERATOR.match(self.text, self.at)
+        return found[0] if found else None
+
+    def plain_step(self) -> str | None:
+        """Read a name or `*` that is a step of its own: nothing that belongs to the step follows it."""
+        found = _PLAIN_STEP.match(self.text, self.at)
+        if found is None or found[2]:
+            return None
+        self.at = found.end()
+        return found[1]
 
     def comparison(self) -> Comparison | None:
         found = _COMPARISON.match(self.text, self.at)

@@ -21,6 +21,7 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from earshot.filters.language import lowering
 from earshot.filters.language.expressions import (
@@ -119,24 +120,23 @@ class _Grammar:
         """An expression without `and` and `or`."""
         return self._binary(2)
 
-    def _binary(self, level: int) -> Expression:
-        """Operations from this level of precedence on, from left to right."""
-        if level == len(PRECEDENCE):
-            return self._unary()
-        left = self._binary(level + 1)
-        chained = 0
-        while (op := self._operator(level)) is not None:
-            self.parser.enter()
-            chained += 1
-            left = Operation(op, _with_local_name(left, self._binary(level + 1)))
-        self.parser.leave(chained)
+    def _binary(self, least: int) -> Expression:
+        """Operations from this level of precedence on, from left to right; those that bind most come first."""
+        parser = self.parser
+        left = self._unary()
+        op = parser.operator()
+        level = len(PRECEDENCE)
+        while level > least and op is not None:
+            level -= 1
+            chained = 0
+            while op is not None and op in PRECEDENCE[level]:
+                parser.take(op)
+                parser.enter()
+                chained += 1
+                left = Operation(op, _with_local_name(left, self._binary(level + 1)))
+                op = parser.operator()
+            parser.leave(chained)
         return left
-
-    def _operator(self, level: int) -> str | None:
-        for op in PRECEDENCE[level]:
-            if self.parser.take_word(op) if op.isalpha() else self.parser.take(op):
-                return op
-        return None
 
     def _unary(self) -> Expression:
         if not self.parser.take("-"):
@@ -162,6 +162,8 @@ class _Grammar:
     def _operand(self) -> Expression:
         """A literal, a call, an expression in parentheses or a path."""
         parser = self.parser
+        if parser.sees("/"):
+            return self._path()
         if (text := parser.string()) is not None:
             return Constant(text)
         if (number := parser.number()) is not None:
@@ -268,6 +270,8 @@ class _Grammar:
 
     def _step(self) -> AxisStep:
         parser = self.parser
+        if (plain := parser.plain_step()) is not None:
+            return _child(plain)
         for symbol, step in (("..", PARENT), (".", SELF)):
             if parser.take(symbol):
                 if parser.sees("["):
@@ -358,6 +362,12 @@ def _flat(op: str, operands: list[Expression]) -> Expression:
     return Operation(op, tuple(found))
 
 
+@lru_cache(maxsize=1024)
+def _child(name: str) -> AxisStep:
+    """The step to children of a name. Many paths have the same few, and share them."""
+    return AxisStep("child", NAMED, name)
+
+
 def _is_leaf(step: AxisStep) -> bool:
     return step.axis == "attribute" or step.test == TEXT
 
@@ -366,8 +376,9 @@ def _tidy(steps: list[AxisStep], absolute: bool) -> tuple[AxisStep, ...]:
     """Without steps that change nothing: `a/./b` is `a/b`, and `//` twice is `//`."""
     tidy: list[AxisStep] = []
     for step in steps:
-        if step != SELF and not (step == ANYWHERE_BELOW and tidy and tidy[-1] == ANYWHERE_BELOW):
-            tidy.append(step)
+        if step.test == NODE and (step == SELF or (step == ANYWHERE_BELOW and tidy and tidy[-1] == ANYWHERE_BELOW)):
+            continue
+        tidy.append(step)
     if not absolute and (not tidy or tidy[0] == ANYWHERE_BELOW):
         tidy.insert(0, SELF)
     return tuple(tidy)
