@@ -17,7 +17,6 @@ known states, so that it costs only the states it reaches.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
 from typing import Any, NamedTuple
 
@@ -73,7 +72,8 @@ class PathAutomaton:
         self.count = 0
         "How many paths there are."
         self._tree = PrefixTree()
-        self._labels: Counter[Label] = Counter()
+        self._labels: dict[Label, int] = {}
+        "How many moves lead to each."
         self._extras = 0
         "How many paths end in an attribute or in text()."
         self._guarded = 0
@@ -113,7 +113,7 @@ class PathAutomaton:
             end.add_result(result, is_answer)
         else:
             (tree.answers if is_answer else tree.leads).add(node, result)
-        self._count(moves, 1)
+        self._count(moves, 1, has_guards=len(behind) > 0)
         self._note(_Addition(plain, tuple(nodes), known, tuple(waiting), guarded))
 
     def remove(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
@@ -128,11 +128,11 @@ class PathAutomaton:
             self._remove_behind(nodes[-1], behind, result, is_answer)
         else:
             (tree.answers if is_answer else tree.leads).remove(nodes[-1], result)
-        for index in reversed(range(len(plain))):
-            if not tree.is_bare(nodes[index + 1]):
+        for index in range(len(plain), 0, -1):
+            if not tree.is_bare(nodes[index]):
                 break
-            tree.drop(nodes[index], plain[index])
-        self._count(moves, -1)
+            tree.drop(nodes[index - 1], plain[index - 1])
+        self._count(moves, -1, has_guards=len(behind) > 0)
         self._results.clear()
         if tree.has_many_removed:
             self._forget_states()
@@ -154,15 +154,18 @@ class PathAutomaton:
         if ends[0].is_bare:
             self._tree.drop_behind(node, moves[0])
 
-    def _count(self, moves: PathMoves, one: int) -> None:
+    def _count(self, moves: PathMoves, one: int, has_guards: bool) -> None:
         self._tree.changes += 1
         self.count += one
         self._extras += one * isinstance(moves[-1].label, tuple)
-        self._guarded += one * any(move.guards for move in moves)
-        for move in moves:
-            self._labels[move.label] += one
-            if not self._labels[move.label]:
-                del self._labels[move.label]
+        self._guarded += one * has_guards
+        labels = self._labels
+        for _, label, _ in moves:
+            count = labels.get(label, 0) + one
+            if count:
+                labels[label] = count
+            else:
+                del labels[label]
 
     def reached(self, root: Element) -> tuple[set[Any], Collection[Any]]:
         """The answers, as a set of the caller's own, and the leads of all paths that select something."""
@@ -341,8 +344,10 @@ class PathAutomaton:
 
 def _split(moves: PathMoves) -> tuple[PathMoves, PathMoves]:
     """The moves before the first that has a guard, and all from there on."""
-    plain = next((index for index, move in enumerate(moves) if move.guards), len(moves))
-    return moves[:plain], moves[plain:]
+    for plain, move in enumerate(moves):
+        if move.guards:
+            return moves[:plain], moves[plain:]
+    return moves, ()
 
 
 def _extra_labels(element: Element) -> list[Label]:

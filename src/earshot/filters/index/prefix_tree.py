@@ -135,12 +135,13 @@ class NodeResults:
         further = self._further.get(node)
         if further is None:
             self._first[node] = None
-        elif result in further:
-            further.remove(result)
         else:
-            self._first[node] = further.pop()
-        if not further:
-            self._further.pop(node, None)
+            if result in further:
+                further.remove(result)
+            else:
+                self._first[node] = further.pop()
+            if not further:
+                del self._further[node]
         self.counts[node] -= 1
         self.total -= 1
 
@@ -175,8 +176,9 @@ class PrefixTree:
 
     def get(self, node: int, move: PathMove) -> int | None:
         """Where a move without guards leads from this node, if there is such a move."""
-        table = self._moves.get(move.label)
-        return None if table is None else table.plain.get(source_of(node, move.below))
+        below, label, _ = move
+        table = self._moves.get(label)
+        return None if table is None else table.plain.get(node << 1 | below)  # source_of, without the call
 
     def add(self, node: int, move: PathMove) -> int:
         """The new node at the end of a new move without guards."""
@@ -187,8 +189,9 @@ class PrefixTree:
             self._used += 1
             if target == len(self._counts[False]):
                 self._resize(2 * target)
-        self._table_for(move).add(source_of(node, move.below), target)
-        self._counts[move.below][node] += 1
+        below = move.below
+        self._table_for(move).add(source_of(node, below), target)
+        self._counts[below][node] += 1
         return target
 
     def drop(self, node: int, move: PathMove) -> None:
@@ -232,8 +235,9 @@ class PrefixTree:
 
     def is_bare(self, node: int) -> bool:
         """Whether nothing follows from the node."""
-        arrays = (*self._counts.values(), self.answers.counts, self.leads.counts)
-        return not any(counts[node] for counts in arrays)
+        leading_on = self._counts
+        has_any = leading_on[False][node] or leading_on[True][node] or self.answers.counts[node]
+        return not (has_any or self.leads.counts[node])
 
     def is_waiting(self, node: int) -> bool:
         """Whether the node has moves to anything below."""
