@@ -277,7 +277,7 @@ def exact_at_scale(rows: Rows) -> Finding:
 
 
 @claim(
-    "A summary that is too small costs airtime, never an event",
+    "A summary that is too small costs bytes of data, never an event",
     "beyond the paper",
     "false positive rates are named as future work",
     x_label="bytes of a summary",

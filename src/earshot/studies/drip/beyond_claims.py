@@ -130,7 +130,7 @@ def _most_lost(rows: Iterable[Row]) -> str:
 
 
 @beyond_the_paper(
-    "Each event across a region change is delivered once, or lost with its reason",
+    "No event is delivered twice to a node that changes its broker meanwhile",
     "beyond the paper: handover accounting",
     fails_if="a node forgets which events it has delivered when it changes its broker",
 )
@@ -143,7 +143,7 @@ def accounts(rows: Rows) -> Finding:
 
 
 @beyond_the_paper(
-    "The answers do not depend on how the open points are read",
+    "The answers do not depend on how three of the open points are read",
     "beyond the paper: settings",
     fails_if="where destinations are common, the source broker hands the event to no carriers",
 )
