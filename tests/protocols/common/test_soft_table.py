@@ -64,3 +64,16 @@ def test_an_entry_counts_its_key_and_256_bytes_for_its_value() -> None:
     held.put("soon", 3, until=6.0)
     held.pop("late")
     assert held.bytes == 64 + len("soon") + 256
+
+
+def test_a_key_has_room_as_long_as_the_budget_is_not_exceeded() -> None:
+    budgets = TableBudgets()
+    held: SoftTable[str, int] = SoftTable(9, budgets)
+    one_entry = key_bytes("a") + VALUE_BYTES
+    budgets.table_bytes = 2 * one_entry
+    assert held.has_bytes_for("a", "b")
+    assert not held.has_bytes_for("a", "b", "c")
+    held.put("a", 1, 10.0)
+    assert held.has_bytes_for("b"), "exactly as much as the budget allows"
+    assert held.has_bytes_for("a", "b"), "a key of the table needs no more room"
+    assert not held.has_bytes_for("bb" * 50)

@@ -167,6 +167,9 @@ def test_a_curve_must_be_steep_first_and_flat_then(quick: Measured) -> None:
     rising = {fan_out: 0.1 + fan_out / 100 for fan_out in (2, 4, 6, 8)}
     assert claims.siena_rises(rows_by_fan_out(rising, "siena")).holds is True
     assert claims.siena_rises(rows_by_fan_out(steep, "siena")).holds is False
+    # A slope that other seeds might turn is not shown.
+    uneven = claims.siena_rises(rows_by_fan_out({2: 0.1, 3: 0.5, 4: 0.1, 6: 0.5, 8: 0.2}, "siena"))
+    assert (uneven.holds, uneven.readings[0].in_doubt) == (False, True)
 
 
 def test_an_overhead_that_falls_with_the_size_does_not_rise_more_slowly() -> None:

@@ -106,6 +106,9 @@ def test_one_channel_costs_more_only_where_the_matches_saved_cost_more_than_the_
         times = {"reading_us": 40.0, "matching_us": 10.0, "converting_us": converting, "comparing_us": 1.0}
         readings = finding("ODMRP with one channel", matching=[{**row, **times} for row in rows]).readings
         assert [reading.holds for reading in readings] == expected
+    # A comparison costs too.
+    compared = {"reading_us": 0.0, "matching_us": 10.0, "converting_us": 35.0, "comparing_us": 10.0}
+    assert finding("ODMRP with one channel", matching=[{**row, **compared} for row in rows]).holds is False
     # Brokers that match nothing cost nothing.
     free = [{**row, "reading_us": 0.0, "matching_us": 0.0} for row in rows]
     assert [one.holds for one in finding("ODMRP with one channel", matching=free).readings] == [False, False]

@@ -198,13 +198,14 @@ def test_at_most_m_and_l_brokers_are_counted_for_events_of_one_subscriber(
 ) -> None:
     rows = grid(held_more=lambda *_: 0.4, held_then=lambda *_: 6.0, held_most=lambda *_: 20)
     # A run in which nothing was delivered says nothing.
-    silent = [{**row, "one_deliveries": 0, "one_more_then": None} for row in one()]
+    silent = [{**row, "one_deliveries": 0, "one_most_then": 99, "one_more_then": None} for row in one()]
+    fewer = [{**row, "one_most_then": 4, "one_most_end": 5} for row in one(**shares)]
     *readings, _ = finding(
-        "Even in the worst case", coverage=rows, settings=[], **{"one subscriber": [*one(**shares), *silent]}
+        "Even in the worst case", coverage=rows, settings=[], **{"one subscriber": [*one(**shares), *fewer, *silent]}
     ).readings
     assert [reading.holds for reading in readings] == expected
-    assert " of 9 deliveries; 3.0 brokers on average, at most 6" in readings[0].measured
-    assert " of 9 deliveries; 5.0 brokers on average, at most 7" in readings[2].measured
+    assert " of 18 deliveries; 3.0 brokers on average, at most 6" in readings[0].measured
+    assert " of 18 deliveries; 5.0 brokers on average, at most 7" in readings[2].measured
 
 
 def test_brokers_are_counted_when_an_event_is_delivered_and_in_the_end() -> None:
@@ -227,6 +228,9 @@ def test_brokers_are_counted_when_an_event_is_delivered_and_in_the_end() -> None
     row = _of_one_subscriber(log, 1)
     assert (row["one_more_then"], row["one_more_then_with_source"]) == (0.0, 1.0)
     assert (row["one_more_end"], row["one_more_end_with_source"]) == (1.0, 1.0)
+    log.first[2, 7] = 1.0
+    row = _of_one_subscriber(log, 1)
+    assert (row["one_deliveries"], row["one_most_then"], row["one_most_end"], row["one_held_end"]) == (2, 2, 3, 2.5)
 
 
 def test_drip_has_fewer_brokers_hold_an_event_than_sf_both_at_delivery_and_in_the_end() -> None:
@@ -251,7 +255,10 @@ def test_settings_that_change_an_answer_would_show() -> None:
     *drip, random, epidemic = map(run, POINTS)
     fixed = {"delay": drip, "selection": [random], "epidemic": [epidemic]}
     another = [{**row, "variant": "another"} for row in (*drip, random)]
-    assert finding("The answers do not depend", settings=another, **fixed).holds is True
+    found = finding("The answers do not depend", settings=another, **fixed)
+    assert found.holds is True
+    # Coverage and delay change as the paper says; delay is neither below SF's nor below random brokers', but equal.
+    assert found.readings[1].measured.count(": yes, yes, no, yes, no, no;") == 1
     changed = [{**row, "coverage": 1 / row["copies"]} for row in another]
     assert finding("The answers do not depend", settings=changed, **fixed).holds is False
 
@@ -279,6 +286,8 @@ def test_a_run_is_measured_whole() -> None:
     assert row["fates"].get("delivered twice", 0) == 0
     assert sum(row["fates"].values()) == row["expected"] >= sum(row["across"].values())
     assert row["held_most"] >= row["held_then"] >= 1
+    # m + l is 6.
+    assert [one["held_more"] > 0 for one in rows] == [one["held_most"] > 6 for one in rows]
     assert row["held"] >= 1
     assert row["coverage"] >= row["coverage_then"] * 0.8
     assert 0.9 <= row["attached_share"] <= 1.0

@@ -416,7 +416,8 @@ def detected_by_brokers(_: Rows) -> Finding:
             for k in BROKERS
         ]
     line = curve(shares, "brokers", "share")
-    why = f"the paper gives no exponent for its power law; with ours, -2.5, the ablest tenth detects {line.means[20]:.2f} of all"
+    tenth = f"with ours, -2.5, the ablest tenth detects {line.means[20]:.2f} of all"
+    why = f"the paper gives no exponent for its power law; {tenth}"
     reading = read_as("at every k", f"(by k) {line:.2f}; 500 units", at_least(line, 0.5), shares, why)
     return found(reading, series=[line.series("by ability")])
 
