@@ -239,9 +239,9 @@ def test_waiting_for_a_processor_is_what_the_system_says(tool: ModuleType) -> No
 
 
 SPARK_TESTS = """
-import pytest
+from pytest import mark
 import stepping
-pytestmark = pytest.mark.spark
+pytestmark = mark.spark
 def test_always_fails():
     assert stepping.step(1) == 9
 def test_a_step_adds_one():

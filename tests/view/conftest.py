@@ -27,9 +27,9 @@ def artifacts() -> Path:
     return ARTIFACTS
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, driven by Playwright."""
+    """Debian's Chromium, driven by Playwright, whose event loop would be in the way of another file's tests."""
     path = chromium()
     if path is None:
         pytest.skip("there is no Chromium here: install it (apt-get install chromium), or name one in EARSHOT_CHROMIUM")
