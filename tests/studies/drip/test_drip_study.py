@@ -247,7 +247,7 @@ def test_settings_that_change_an_answer_would_show() -> None:
             **point,
             "seed": 0,
             "units": 15,
-            "coverage": point["copies"] / point["brokers"],
+            "coverage_then": point["copies"] / point["brokers"],
             "delay_s": float(point["brokers"]),
             "delivery_ratio": 0.9,
         }
@@ -259,7 +259,7 @@ def test_settings_that_change_an_answer_would_show() -> None:
     assert found.holds is True
     # Coverage and delay change as the paper says; delay is neither below SF's nor below random brokers', but equal.
     assert found.readings[1].measured.count(": yes, yes, no, yes, no, no;") == 1
-    changed = [{**row, "coverage": 1 / row["copies"]} for row in another]
+    changed = [{**row, "coverage_then": 1 / row["copies"]} for row in another]
     assert finding("The answers do not depend", settings=changed, **fixed).holds is False
 
 

@@ -168,8 +168,8 @@ def settings(rows: Rows) -> Finding:
         answers[name] = [
             difference_to(less, more, y, "seed")
             for y, less, more in (
-                ("coverage", one, four),
-                ("coverage", two, few),
+                ("coverage_then", one, four),
+                ("coverage_then", two, few),
                 ("delay_s", four, one),
                 ("delay_s", few, two),
                 ("delay_s", two, sf),
